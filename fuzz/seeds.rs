@@ -1,5 +1,5 @@
-//! Runs oracles over the committed seeds, and over simple mutations of them. Part of the unit tests of each crate that has
-//! oracles.
+//! Runs oracles over the committed seeds, and over simple mutations of them. Part of the unit tests
+//! of each crate that has oracles.
 
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,8 @@ pub fn check_seeds(oracles: &[(&str, Oracle)]) {
     }
 }
 
-/// Runs each oracle over mutated seeds, `FUZZ_ROUNDS` times: a stand-in for libFuzzer on a stable toolchain.
+/// Runs each oracle over mutated seeds, `FUZZ_ROUNDS` times: a stand-in for libFuzzer on a stable
+/// toolchain.
 pub fn check_mutations(oracles: &[(&str, Oracle)]) {
     let rounds = std::env::var("FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
     let mut state = 1u64;

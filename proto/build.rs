@@ -1,4 +1,5 @@
-//! Compiles the proto files without a system protoc, and writes down their schema for the text and JSON forms.
+//! Compiles the proto files without a system protoc, and writes down their schema for the text and
+//! JSON forms.
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Write;
@@ -22,8 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo:rerun-if-changed={}", root.join(path).display());
     }
 
-    // v1 uses types of `inference`, which are in `crate::v2`. Types with an extern path are not generated, so the two
-    // packages are generated separately. v2 comes last because the first pass leaves an empty file under its name.
+    // v1 uses types of `inference`, which are in `crate::v2`. Types with an extern path are not
+    // generated, so the two packages are generated separately. v2 comes last because the first pass
+    // leaves an empty file under its name.
     let messages = || service_builder().build_server(false);
     let v1 = messages().extern_path(".inference", "crate::v2");
     generate_services(&root, &[V1, STATUS_1804, PLATFORM_CONFIG, HEALTH], v1, |_, _| true)?;

@@ -1,4 +1,5 @@
-//! CPU pinning of servers and load generators: with one request in flight, placement dominates every figure.
+//! CPU pinning of servers and load generators: with one request in flight, placement dominates
+//! every figure.
 
 use crate::Result;
 use rustix::process::Pid;
@@ -11,8 +12,8 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Splits the cores of this process: half for the servers, which are measured in turn, the rest for the load. One core
-    /// cannot be split.
+    /// Splits the cores of this process: half for the servers, which are measured in turn, the rest
+    /// for the load. One core cannot be split.
     pub fn share() -> Result<Self> {
         let own = sched_getaffinity(None).map_err(|e| format!("the own cores: {e}"))?;
         let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| own.is_set(core)).collect();

@@ -1,4 +1,5 @@
-//! JSON tensors of 1 KB to 1 MB, read and written by the v2 frontend's code and by serde_json into typed vectors, in one process.
+//! JSON tensors of 1 KB to 1 MB, read and written by the v2 frontend's code and by serde_json into
+//! typed vectors, in one process.
 
 use crate::Result;
 use crate::options::Options;
@@ -14,7 +15,8 @@ use trtserver_request::{DType, ModelSignature, TensorSpec};
 pub const COLUMNS: &[&str] =
     &["json", "floats", "bytes", "µs", "serde_json", "ratio", "spread", "target", ""];
 
-/// Values of a tensor. A random float has up to 20 bytes of text in a request, and 11 in a response.
+/// Values of a tensor. A random float has up to 20 bytes of text in a request, and 11 in a
+/// response.
 const SIZES: [usize; 4] = [64, 1 << 10, 16 << 10, 64 << 10];
 
 /// The request as a Rust program would declare it.

@@ -1,4 +1,5 @@
-//! trtserver-perf beside wrk, h2load and perf_analyzer: its CPU time for a request, and whether it measures the same.
+//! trtserver-perf beside wrk, h2load and perf_analyzer: its CPU time for a request, and whether it
+//! measures the same.
 
 use crate::Result;
 use crate::clients::{Client, Clients, Workload};
@@ -125,7 +126,8 @@ fn passes(
     beside: Client,
 ) -> Result<Pairs> {
     let target = server.target();
-    // h2load has a connection for each request, perf_analyzer shares connections as trtserver-perf does.
+    // h2load has a connection for each request, perf_analyzer shares connections as trtserver-perf
+    // does.
     let calls_per_connection = if beside == Client::H2load { 1 } else { 16 };
     let ours = Client::TrtserverPerf { calls_per_connection };
     let pass = |client| move |length| clients.pass(client, &target, workload, length);

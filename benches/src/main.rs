@@ -1,4 +1,5 @@
-//! `trtserver-bench`: throughput, latency, CPU time and memory of the release server, compared with minimal servers.
+//! `trtserver-bench`: throughput, latency, CPU time and memory of the release server, compared with
+//! minimal servers.
 //!
 //! `cargo xtask bench` builds what is needed and runs it. docs/performance.md explains the tables.
 
@@ -90,7 +91,8 @@ fn measure(options: &Options) -> Result<()> {
         println!("{remark}");
     }
     if let Some(file) = &options.svg {
-        // A run has the one or the other: the rows of growth are measured only with `--only scaling`.
+        // A run has the one or the other: the rows of growth are measured only with
+        // `--only scaling`.
         if growth.is_empty() { plot.write(file)? } else { growth.write(file)? }
     }
     tables.iter().try_for_each(Table::outcome)

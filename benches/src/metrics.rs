@@ -1,4 +1,5 @@
-//! Cost of the latency histograms: a server with them compared with one without (`--metrics-config=histogram_latencies=false`).
+//! Cost of the latency histograms: a server with them compared with one without
+//! (`--metrics-config=histogram_latencies=false`).
 
 use crate::Result;
 use crate::load;

@@ -1,4 +1,5 @@
-//! SVG plot of throughput against latency: a line per series, a dot per concurrency. Its axes serve other plots too.
+//! SVG plot of throughput against latency: a line per series, a dot per concurrency. Its axes serve
+//! other plots too.
 
 use crate::Result;
 use std::fmt::Write;
@@ -40,7 +41,8 @@ struct Series {
 }
 
 impl Plot {
-    /// Points with values that are not positive have no place on logarithmic scales and are left out.
+    /// Points with values that are not positive have no place on logarithmic scales and are left
+    /// out.
     pub fn add(&mut self, group: &str, name: &str, is_peer: bool, point: [f64; 3]) {
         if point.iter().any(|number| !number.is_finite() || *number <= 0.0) {
             return;

@@ -48,7 +48,8 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds of the polling thread: for a poll that finds nothing, and for the polls that find and load one model.
+/// Milliseconds of the polling thread: for a poll that finds nothing, and for the polls that find
+/// and load one model.
 fn poll(options: &Options, models: &Path) -> Result<(f64, f64)> {
     let flags = ["--model-control-mode=poll", "--repository-poll-secs=1"];
     let server = Process::server_with(options, models, &flags)?;

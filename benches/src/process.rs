@@ -120,7 +120,8 @@ pub fn forget_peak(pid: u32) {
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }
 
-/// CPU time so far of a process and of those that it has started and that still run: isolated models, and what backends start.
+/// CPU time so far of a process and of those that it has started and that still run: isolated
+/// models, and what backends start.
 pub fn tree_time(pid: u32) -> Result<Duration> {
     let mut sum = cpu_time(pid)?;
     for child in children(pid) {
@@ -147,7 +148,8 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     }
     let file = format!("/proc/{pid}/stat");
     let stat = fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
-    // The name in parentheses may hold anything; user and system time are the 12th and 13th after it.
+    // The name in parentheses may hold anything; user and system time are the 12th and 13th after
+    // it.
     let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 =
         after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();

@@ -110,7 +110,8 @@ impl Work {
     }
 
     fn tensors(self, variant: usize) -> (Tensors, Tensors) {
-        // Few significant bits in small tensors, so that sums are exact and JSON is short; all digits in large ones.
+        // Few significant bits in small tensors, so that sums are exact and JSON is short; all
+        // digits in large ones.
         let values = |seed: usize, n: usize| -> Vec<f32> {
             let short = |i| ((i * 7 + seed * 131) % 1021) as f32 * 0.5;
             if n < LARGE {
@@ -138,7 +139,8 @@ impl Work {
 }
 
 impl Work {
-    /// Input data for perf_analyzer: the first variant. It checks responses if the model has fixed shapes.
+    /// Input data for perf_analyzer: the first variant. It checks responses if the model has fixed
+    /// shapes.
     pub fn perf_analyzer_json(self) -> serde_json::Value {
         let (inputs, outputs) = self.tensors(0);
         let tensors = |tensors: &Tensors| -> serde_json::Value {

@@ -1,5 +1,5 @@
-//! An HTTP echo server on blocking sockets, which does nothing but receive a body and send it: what the system calls of a large
-//! tensor take, whatever server makes them.
+//! An HTTP echo server on blocking sockets, which does nothing but receive a body and send it: what
+//! the system calls of a large tensor take, whatever server makes them.
 
 use std::io::{ErrorKind, IoSlice, Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
@@ -49,8 +49,8 @@ fn echo_all(mut stream: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Receives until the head of a request is complete. Returns where its body begins, the length of the body, and how many bytes have
-/// arrived; `None` when the client has closed the connection.
+/// Receives until the head of a request is complete. Returns where its body begins, the length of
+/// the body, and how many bytes have arrived; `None` when the client has closed the connection.
 fn receive_head(
     stream: &mut TcpStream,
     buffer: &mut [u8],

@@ -1,4 +1,5 @@
-// The interface of custom backends, version 2 as of TRTIS v1.8, as far as the libraries in this directory need it (docs/custom.md).
+// The interface of custom backends, version 2 as of TRTIS v1.8, as far as the libraries in this
+// directory need it (docs/custom.md).
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ struct CustomPayload {
 
 enum CustomMemoryType { CUSTOM_MEMORY_CPU = 0, CUSTOM_MEMORY_GPU = 1, CUSTOM_MEMORY_CPU_PINNED = 2 };
 
-// Gives the next block of an input, or null at its end. `size` is a hint on entry, the block's size on return.
+// Gives the next block of an input, or null at its end. `size` is a hint on entry, the block's size
+// on return.
 typedef bool (*CustomGetNextInputV2)(
     void* context, const char* name, const void** content, uint64_t* size, CustomMemoryType* memory, int64_t* device);
 

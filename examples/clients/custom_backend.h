@@ -14,7 +14,8 @@ class Request {
 
   uint32_t BatchSize() const { return payload_->batch_size; }
 
-  // Reads a whole input, which may arrive in several blocks. An idle slot of a sequence model has inputs of the size of the hint.
+  // Reads a whole input, which may arrive in several blocks. An idle slot of a sequence model has
+  // inputs of the size of the hint.
   bool Read(const char* name, uint64_t hint, std::string* bytes) const {
     for (;;) {
       const void* block = nullptr;
@@ -45,8 +46,8 @@ class Request {
   CustomGetOutputV2 get_output_;
 };
 
-// An instance is an object of CLASS, which has `int Run(uint32_t slot, const Request&)`, whose result is 0 or the number of an
-// error, and `const char* Explain(int error)`.
+// An instance is an object of CLASS, which has `int Run(uint32_t slot, const Request&)`, whose
+// result is 0 or the number of an error, and `const char* Explain(int error)`.
 #define CUSTOM_BACKEND(CLASS)                                                                          \
   uint32_t CustomVersion() { return 2; }                                                               \
   int CustomInitialize(const CustomInitializeData*, void** context) {                                  \

@@ -1,5 +1,6 @@
-// A custom backend for image_preprocess_nchw_3x224x224_inception: INPUT is a PNG or JPEG file as a string, OUTPUT the picture as
-// FP32 [3, 224, 224], RGB, scaled to [-1, 1). The client library reads the pictures.
+// A custom backend for image_preprocess_nchw_3x224x224_inception: INPUT is a PNG or JPEG file as a
+// string, OUTPUT the picture as FP32 [3, 224, 224], RGB, scaled to [-1, 1). The client library
+// reads the pictures.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,8 +1,10 @@
-// A custom backend for simple_sequence: OUTPUT is the sum of INPUT over the sequence so far, INT32 [1].
+// A custom backend for simple_sequence: OUTPUT is the sum of INPUT over the sequence so far, INT32
+// [1].
 //
-// The batcher assigns a sequence to a slot, which is the index of its payload; START begins a new sum, READY = 0 marks a slot
-// without a request. Compiled with -DBY_CORRELATION_ID, for simple_dyna_sequence: one sum for each CORRID, which is added to the
-// last sum of its sequence (END).
+// The batcher assigns a sequence to a slot, which is the index of its payload; START begins a new
+// sum, READY = 0 marks a slot without a request. Compiled with -DBY_CORRELATION_ID, for
+// simple_dyna_sequence: one sum for each CORRID, which is added to the last sum of its sequence
+// (END).
 #include <cstring>
 #include <map>
 

@@ -1,5 +1,5 @@
-//! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs one of the commands `check`, `plugin`,
-//! `store` and `plugin-host`.
+//! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs one of the
+//! commands `check`, `plugin`, `store` and `plugin-host`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -9,14 +9,14 @@ use trtserver_isolation::{ProcessLauncher, child};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 use trtserver_plugin_host::{crash_report, set_log_level, shared_objects};
 
-/// Libraries that report to their vendor unless this variable forbids it before they are opened: ONNX Runtime from 1.31 on.
-/// Child processes inherit it.
+/// Libraries that report to their vendor unless this variable forbids it before they are opened:
+/// ONNX Runtime from 1.31 on. Child processes inherit it.
 const NO_TELEMETRY: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
 
 fn main() -> ExitCode {
     let (name, value) = NO_TELEMETRY;
-    // SAFETY: this is the first statement of the program and nothing in it starts a thread before, so no other thread reads or
-    // writes the environment.
+    // SAFETY: this is the first statement of the program and nothing in it starts a thread before,
+    // so no other thread reads or writes the environment.
     unsafe { std::env::set_var(name, value) };
     let code = run();
     shared_objects::release_objects();

@@ -1,7 +1,8 @@
-//! Packs the sources of the crates trtserver-plugin-api and trtserver-plugin-testkit into `OUT_DIR/interface.gz`, which
-//! `trtserver plugin new --lang rust` unpacks into projects.
+//! Packs the sources of the crates trtserver-plugin-api and trtserver-plugin-testkit into
+//! `OUT_DIR/interface.gz`, which `trtserver plugin new --lang rust` unpacks into projects.
 //!
-//! Each file is a line "PATH LENGTH" and its text. Manifests are resolved, since a project is not in our workspace.
+//! Each file is a line "PATH LENGTH" and its text. Manifests are resolved, since a project is not
+//! in our workspace.
 
 use flate2::{Compression, write::GzEncoder};
 use std::env;

@@ -1,4 +1,5 @@
-//! The dynamic section of a library file: needed libraries, run paths, symbol versions, exported symbols.
+//! The dynamic section of a library file: needed libraries, run paths, symbol versions, exported
+//! symbols.
 //!
 //! Read piece by piece: libraries may have hundreds of megabytes, these tables some kilobytes.
 
@@ -181,7 +182,8 @@ impl ElfReader {
         Some(names)
     }
 
-    /// Range of the symbols that a library defines: a GNU hash table covers just those, at the end of the symbol table.
+    /// Range of the symbols that a library defines: a GNU hash table covers just those, at the end
+    /// of the symbol table.
     fn hashed(&self, hash: u64) -> Option<(u32, u32)> {
         let head = self.mapped(hash, 16)?;
         let [buckets, first, bloom] = [0, 4, 8].map(|at| u32_at(&head, at));

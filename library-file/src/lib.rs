@@ -1,5 +1,5 @@
-//! A shared library's file before the dynamic loader opens it: its identity, whether it can be opened at all, and what it
-//! would share with other libraries.
+//! A shared library's file before the dynamic loader opens it: its identity, whether it can be
+//! opened at all, and what it would share with other libraries.
 #![forbid(unsafe_code)]
 
 mod dynamic; // the dynamic section and its symbols
@@ -46,7 +46,8 @@ impl FileStamp {
     }
 }
 
-/// Why a file cannot be opened as a shared library. The text goes on after the file's name and a colon.
+/// Why a file cannot be opened as a shared library. The text goes on after the file's name and a
+/// colon.
 #[derive(Debug)]
 pub enum LibraryFault {
     Unreadable(io::Error),
@@ -109,8 +110,8 @@ const MACHINE: Option<u16> = match () {
 
 const ENDIAN: Endian = if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big };
 
-/// Reads the headers only. The loader maps what they name; in a file that is still being copied the first access to a
-/// missing page would kill the process with SIGBUS.
+/// Reads the headers only. The loader maps what they name; in a file that is still being copied the
+/// first access to a missing page would kill the process with SIGBUS.
 ///
 /// # Errors
 /// The file is not a complete shared library for this machine.

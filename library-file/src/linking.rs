@@ -1,12 +1,13 @@
-//! What a library shares with the other libraries of a process, although the process opens it with `RTLD_LOCAL`.
+//! What a library shares with the other libraries of a process, although the process opens it with
+//! `RTLD_LOCAL`.
 //!
-//! The dynamic loader identifies a needed library by its SONAME: when one of that name is loaded, it is used, from
-//! whichever file it came. And a symbol of type GNU_UNIQUE (a static variable of a C++ template or inline function) exists
-//! once in a process: the first library that defines it wins. So two versions of one library may use parts of each other
-//! without an error.
+//! The dynamic loader identifies a needed library by its SONAME: when one of that name is loaded,
+//! it is used, from whichever file it came. And a symbol of type GNU_UNIQUE (a static variable of a
+//! C++ template or inline function) exists once in a process: the first library that defines it
+//! wins. So two versions of one library may use parts of each other without an error.
 //!
-//! Libraries with symbol versions are exempt: the loader checks that they provide the needed versions. So are
-//! symbols of the C++ standard library, whose binary interface is stable.
+//! Libraries with symbol versions are exempt: the loader checks that they provide the needed
+//! versions. So are symbols of the C++ standard library, whose binary interface is stable.
 
 use crate::FileStamp;
 use crate::dynamic::DynamicSection;
@@ -22,13 +23,14 @@ const DELETED: &str = " (deleted)";
 /// Where the loader finds system libraries, which are the same for every library of the process.
 const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 
-/// A library and its private dependencies: needed libraries found through its run path or `LD_LIBRARY_PATH`, not in a
-/// system directory.
+/// A library and its private dependencies: needed libraries found through its run path or
+/// `LD_LIBRARY_PATH`, not in a system directory.
 #[derive(Debug, Default)]
 pub struct LinkedLibrary {
     /// The library itself first.
     files: Vec<LinkedFile>,
-    /// Needed without a symbol version, and not a private dependency: from the system, or loaded by another library.
+    /// Needed without a symbol version, and not a private dependency: from the system, or loaded by
+    /// another library.
     foreign: Vec<String>,
 }
 
@@ -94,7 +96,8 @@ impl LinkedLibrary {
     /// The file cannot be read. A private dependency that cannot be read is left to the loader.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut linked = Self { files: Vec::new(), foreign: Vec::new() };
-        // Files to read: the path, the names by which it is needed, and the run paths of the libraries that need it.
+        // Files to read: the path, the names by which it is needed, and the run paths of the
+        // libraries that need it.
         let mut pending = vec![(path.to_owned(), Vec::new(), Vec::new())];
         while let Some((path, names, mut inherited)) = pending.pop() {
             let read =
@@ -131,7 +134,8 @@ impl LinkedLibrary {
         !visible && self.foreign.is_empty()
     }
 
-    /// Static variables that it would share with other versions of itself: unique symbols that it exports.
+    /// Static variables that it would share with other versions of itself: unique symbols that it
+    /// exports.
     pub fn unique_symbols(&self) -> impl Iterator<Item = &str> {
         self.files.iter().flat_map(|file| &file.unique).map(String::as_str)
     }
@@ -175,7 +179,8 @@ impl LinkedLibrary {
         None
     }
 
-    /// Why it cannot be loaded into a process that has mapped this file, which may have been deleted.
+    /// Why it cannot be loaded into a process that has mapped this file, which may have been
+    /// deleted.
     pub fn conflict_with_mapped(&self, mapped: &Path) -> Option<LibraryConflict> {
         let name = mapped.file_name()?.to_str()?;
         let (name, deleted) = match name.strip_suffix(DELETED) {

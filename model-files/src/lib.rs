@@ -1,8 +1,9 @@
 //! Which files a model may name: one rule for the server and its plugins.
 //!
-//! A name in a configuration, a parameter or a model file is a relative path without `..`. The file that it leads to, with
-//! all symbolic links resolved, lies in the model's directory or in one of the roots: the repositories on local disk and the
-//! directories of `--model-link-dir`. So links inside the operator's own stores work, and others are refused.
+//! A name in a configuration, a parameter or a model file is a relative path without `..`. The file
+//! that it leads to, with all symbolic links resolved, lies in the model's directory or in one of
+//! the roots: the repositories on local disk and the directories of `--model-link-dir`. So links
+//! inside the operator's own stores work, and others are refused.
 #![forbid(unsafe_code)]
 
 mod real_path; // resolves the links of paths that need not exist
@@ -15,14 +16,15 @@ use std::fmt;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The setting through which the server passes the roots to backends: absolute paths, each on a line.
+/// The setting through which the server passes the roots to backends: absolute paths, each on a
+/// line.
 pub const ROOTS_SETTING: &str = "model-link-dirs";
 
 /// Entries of a directory that [`FilePlaces::judge_tree`] looks at.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Whether a relative path stays below the directory that it is joined to, as far as its text says. Links are for
-/// [`FilePlaces`] to resolve.
+/// Whether a relative path stays below the directory that it is joined to, as far as its text says.
+/// Links are for [`FilePlaces`] to resolve.
 pub fn stays_inside(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.contains('\0')
@@ -56,8 +58,9 @@ impl FilePlaces {
         &self.model_dir
     }
 
-    /// The path of the file `name` below `base`, which is the model's directory or one in it. The file need not exist.
-    /// The path is not resolved, so that what lies beside the file is found, too.
+    /// The path of the file `name` below `base`, which is the model's directory or one in it. The
+    /// file need not exist. The path is not resolved, so that what lies beside the file is found,
+    /// too.
     ///
     /// # Errors
     /// The name leaves `base`, or its links lead to a place that is not allowed.

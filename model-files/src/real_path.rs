@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Links that lead nowhere and are followed, as many as Linux follows.
 const MAX_LINKS: usize = 40;
 
-/// The absolute path without links. What does not exist is appended as it is spelled: a library might create it. A link
-/// that leads nowhere is followed, for the same reason.
+/// The absolute path without links. What does not exist is appended as it is spelled: a library
+/// might create it. A link that leads nowhere is followed, for the same reason.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     let mut at = std::path::absolute(path)?;
     let mut missing: Vec<OsString> = Vec::new();

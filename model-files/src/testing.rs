@@ -1,4 +1,5 @@
-//! For tests of what reads files: a model directory with links to a secret outside, and names that try to reach it.
+//! For tests of what reads files: a model directory with links to a secret outside, and names that
+//! try to reach it.
 
 use proptest::prelude::*;
 use std::fs;
@@ -11,14 +12,16 @@ pub const SECRET: &[u8] = b"secret\n";
 /// The content of every file inside.
 pub const OWN: &[u8] = b"public\n";
 
-/// A repository with one model, whose directories hold links of all kinds, and a secret beside the repository.
+/// A repository with one model, whose directories hold links of all kinds, and a secret beside the
+/// repository.
 pub struct HostileModel {
     root: TempDir,
 }
 
 impl HostileModel {
-    /// `folders` are directories of the model. Each holds the file `own`, and links: `out` to the secret, `way` to its
-    /// directory, `up` to the model's directory, `far` to another file of the repository, `gone` to nothing outside.
+    /// `folders` are directories of the model. Each holds the file `own`, and links: `out` to the
+    /// secret, `way` to its directory, `up` to the model's directory, `far` to another file of the
+    /// repository, `gone` to nothing outside.
     ///
     /// # Panics
     /// The files cannot be written.

@@ -1,7 +1,7 @@
 //! The interface between trtserver and its backends.
 //!
-//! [`abi`] is the binary interface, for hosts; authors in C and C++ use the headers in `include/trtserver/`
-//! instead. [`author`] is the safe side for backends in Rust.
+//! [`abi`] is the binary interface, for hosts; authors in C and C++ use the headers in
+//! `include/trtserver/` instead. [`author`] is the safe side for backends in Rust.
 //!
 //! # A complete backend
 //!
@@ -88,34 +88,37 @@
 //!
 //! # Life cycle
 //!
-//! 1. The library is loaded, its layouts are compared, and the host reads [`author::Backend::INFO`]. A library is never
-//!    unloaded: statics live as long as the process.
+//! 1. The library is loaded, its layouts are compared, and the host reads
+//!    [`author::Backend::INFO`]. A library is never unloaded: statics live as long as the process.
 //! 2. With the first model that uses the backend, on a loader thread: [`author::Backend::open`].
 //! 3. Once per version of a model, on a loader thread, several at once: [`author::Model::open`].
-//! 4. Per instance, on the thread that will execute: [`author::Instance::open`], then `execute` for each batch. A batch is
-//!    finished before the next one starts, unless requests are detached and [`author::BackendInfo::max_in_flight`] is
-//!    above 1.
-//! 5. At the end in reverse: each instance is dropped on its thread when its requests are finished, the model after its
-//!    last instance, the backend after its last model. Join your threads by then. Another model may open the backend
-//!    again.
+//! 4. Per instance, on the thread that will execute: [`author::Instance::open`], then `execute` for
+//!    each batch. A batch is finished before the next one starts, unless requests are detached and
+//!    [`author::BackendInfo::max_in_flight`] is above 1.
+//! 5. At the end in reverse: each instance is dropped on its thread when its requests are finished,
+//!    the model after its last instance, the backend after its last model. Join your threads by
+//!    then. Another model may open the backend again.
 //!
 //! In a child process (`isolation`) a model goes through the same steps.
 //!
 //! # What both sides guarantee
 //!
-//! The host: borrowed data is unchanged until the call returns or, for a request, until it is released; executions of an
-//! instance never overlap; an accepted response is delivered or discarded, and adopted memory is released exactly once; a
-//! panic fails the requests that are not finished.
+//! The host: borrowed data is unchanged until the call returns or, for a request, until it is
+//! released; executions of an instance never overlap; an accepted response is delivered or
+//! discarded, and adopted memory is released exactly once; a panic fails the requests that are not
+//! finished.
 //!
-//! The backend: every accepted request is finished exactly once; inputs are not written to; outputs have the declared type
-//! and shape and are not written to after they were sent; whatever is detached or allocated is given back; no thread and
-//! no handle is left when the backend closes. `trtserver plugin check` tests all of it, and lists each promise by name.
-//! [`author`] ensures most of them by construction.
+//! The backend: every accepted request is finished exactly once; inputs are not written to; outputs
+//! have the declared type and shape and are not written to after they were sent; whatever is
+//! detached or allocated is given back; no thread and no handle is left when the backend closes.
+//! `trtserver plugin check` tests all of it, and lists each promise by name. [`author`] ensures
+//! most of them by construction.
 //!
 //! # Versions
 //!
-//! Host and backend must have the same [`abi::ABI_MAJOR`]; a backend runs on every host whose minor number is at least its
-//! own. Optional functions are in [`abi::extensions`]. The rules for changes are those of [`abi`].
+//! Host and backend must have the same [`abi::ABI_MAJOR`]; a backend runs on every host whose minor
+//! number is at least its own. Optional functions are in [`abi::extensions`]. The rules for changes
+//! are those of [`abi`].
 pub mod abi;
 pub mod author;
 

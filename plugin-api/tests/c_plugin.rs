@@ -96,6 +96,7 @@ fn broken_libraries_have_the_documented_defects() {
     assert!(table("broken/old_size.c").size < size_of::<BackendTable>() as u64);
     assert!(load(&build("broken/null_table.c")).unwrap().is_null());
     assert!(load(&build("broken/no_symbol.c")).is_none());
-    // The table of missing_entry.c must not be read as a `BackendTable`: its null is not a function.
+    // The table of missing_entry.c must not be read as a `BackendTable`: its null is not a
+    // function.
     assert!(!load(&build("broken/missing_entry.c")).unwrap().is_null());
 }

@@ -1,4 +1,5 @@
-//! The headers and the Rust types are one interface: sizes, offsets, types, constants, both compilers.
+//! The headers and the Rust types are one interface: sizes, offsets, types, constants, both
+//! compilers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are tests too
 

@@ -1,4 +1,5 @@
-//! Compiles `proto/netdef.proto` without a system protoc: the messages, and their descriptors for the text form.
+//! Compiles `proto/netdef.proto` without a system protoc: the messages, and their descriptors for
+//! the text form.
 
 use prost::Message;
 use std::error::Error;

@@ -1,5 +1,5 @@
-//! The codec of the generated services: prost behind a limit on the number of parts of a message, messages that are encoded
-//! already, and requests that are not decoded.
+//! The codec of the generated services: prost behind a limit on the number of parts of a message,
+//! messages that are encoded already, and requests that are not decoded.
 
 use crate::parts;
 use crate::schema::{Described, MessageSchema};

@@ -8,8 +8,8 @@ pub(crate) fn format_f64(value: f64) -> String {
     format_general(&format!("{value:e}"), 15, 17)
 }
 
-/// Takes the shortest scientific form; numbers of up to `usual` digits get an exponent from there on,
-/// longer ones from `most` on.
+/// Takes the shortest scientific form; numbers of up to `usual` digits get an exponent from there
+/// on, longer ones from `most` on.
 fn format_general(scientific: &str, usual: usize, most: usize) -> String {
     let (sign, plain) = match scientific.strip_prefix('-') {
         Some(rest) => ("-", rest),

@@ -1,5 +1,5 @@
-//! Messages to JSON and back: the model configuration of v2 as its clients know it, and any message by the
-//! rules of proto3 for v1. Fields keep the names of the proto files.
+//! Messages to JSON and back: the model configuration of v2 as its clients know it, and any message
+//! by the rules of proto3 for v1. Fields keep the names of the proto files.
 mod parse; // the other way
 
 pub use parse::{JsonError, parse};
@@ -22,8 +22,8 @@ pub fn message<M: Described>(message: &M) -> String {
     write_field(message, JsonStyle { defaults: false, camel_case: false, number: |_, _| false })
 }
 
-/// Any message in one line, as v2 servers send most of theirs: scalars that are not set print their defaults, all numbers are
-/// numbers.
+/// Any message in one line, as v2 servers send most of theirs: scalars that are not set print their
+/// defaults, all numbers are numbers.
 pub fn with_numbers<M: Described>(message: &M) -> String {
     write_field(message, JsonStyle { defaults: true, camel_case: false, number: |_, _| true })
 }

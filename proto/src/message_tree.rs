@@ -1,4 +1,5 @@
-//! Encoded messages: what the text and JSON parsers write, and a tree read back from bytes for the printers.
+//! Encoded messages: what the text and JSON parsers write, and a tree read back from bytes for the
+//! printers.
 //!
 //! Going through the encoded form keeps one generic walk for every generated type.
 

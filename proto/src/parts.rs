@@ -1,5 +1,5 @@
-//! The memory that a message takes when it is decoded, estimated along the schema before anything is
-//! decoded, and a limit on its number of parts.
+//! The memory that a message takes when it is decoded, estimated along the schema before anything
+//! is decoded, and a limit on its number of parts.
 //!
 //! An empty part costs two bytes on the wire and hundreds in memory, so a message of some megabytes
 //! could take gigabytes. Tensor bytes are skipped over, not read.
@@ -32,9 +32,9 @@ impl std::fmt::Display for TooManyParts {
 
 impl std::error::Error for TooManyParts {}
 
-/// Counts the parts of an encoded message and returns an upper bound of the memory that it takes when it
-/// is decoded, without tensor bytes, which are not copied. What cannot be read is left to the decoder to
-/// refuse.
+/// Counts the parts of an encoded message and returns an upper bound of the memory that it takes
+/// when it is decoded, without tensor bytes, which are not copied. What cannot be read is left to
+/// the decoder to refuse.
 ///
 /// # Errors
 /// The message has too many parts.
@@ -56,7 +56,8 @@ struct PartCount {
     bytes: usize,
 }
 
-/// Reads the fields of one message, down to `end` remaining bytes. None = stop, nothing more to learn.
+/// Reads the fields of one message, down to `end` remaining bytes. None = stop, nothing more to
+/// learn.
 fn count_parts(
     message: &MessageSchema,
     buf: &mut impl Buf,
@@ -112,7 +113,8 @@ fn take_varints(buf: &mut impl Buf, end: usize) -> usize {
     count
 }
 
-/// The bytes that remain behind the value of `tag`: at least `end`. None: the value is truncated, or no value.
+/// The bytes that remain behind the value of `tag`: at least `end`. None: the value is truncated,
+/// or no value.
 fn value_end(tag: Tag, buf: &mut impl Buf, end: usize) -> Option<usize> {
     let length = match tag.wire_type {
         WireType::Varint => {
@@ -127,8 +129,8 @@ fn value_end(tag: Tag, buf: &mut impl Buf, end: usize) -> Option<usize> {
     buf.remaining().checked_sub(length).filter(|after| *after >= end)
 }
 
-/// Skips the rest of a group and the groups inside it. Our messages have none, but prost accepts groups as unknown fields,
-/// so fields behind one count, too.
+/// Skips the rest of a group and the groups inside it. Our messages have none, but prost accepts
+/// groups as unknown fields, so fields behind one count, too.
 fn skip_group(buf: &mut impl Buf, end: usize) -> Option<()> {
     let mut depth = 1_usize;
     while depth > 0 && buf.remaining() > end {

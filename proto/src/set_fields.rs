@@ -1,11 +1,12 @@
-//! Which fields of a message are set, by path: for checks that concern every field of a message type.
+//! Which fields of a message are set, by path: for checks that concern every field of a message
+//! type.
 
 use crate::message_tree::{EncodedNode, EncodedValue};
 use crate::schema::{Described, FieldKind, MessageSchema};
 use std::collections::BTreeSet;
 
-/// Paths of the fields that are not messages and have another value than their default, such as `instance_group.count`. Entries of
-/// maps have the fields `key` and `value`.
+/// Paths of the fields that are not messages and have another value than their default, such as
+/// `instance_group.count`. Entries of maps have the fields `key` and `value`.
 pub fn set_fields<M: Described>(message: &M) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     let bytes = message.encode_to_vec();

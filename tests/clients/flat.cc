@@ -1,4 +1,5 @@
-// The second source file of v1_11.cc: the headers under the names that they had in the client packages of TRTIS.
+// The second source file of v1_11.cc: the headers under the names that they had in the client
+// packages of TRTIS.
 #include <sstream>
 
 #include "grpc_service.pb.h"

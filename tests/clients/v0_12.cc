@@ -1,4 +1,5 @@
-// A program in the style of TRTIS 0.12: one header, asynchronous requests that are asked for: v0_12 HTTP_URL GRPC_URL.
+// A program in the style of TRTIS 0.12: one header, asynchronous requests that are asked for: v0_12
+// HTTP_URL GRPC_URL.
 #include <iostream>
 
 #include "check.h"

@@ -1,4 +1,5 @@
-// A program in the style of TRTIS 1.11 that uses every class of its C++ client: v1_11 HTTP_URL GRPC_URL.
+// A program in the style of TRTIS 1.11 that uses every class of its C++ client: v1_11 HTTP_URL
+// GRPC_URL.
 #include <condition_variable>
 #include <cstring>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-//! A minimal host: starts `trtserver plugin-host` and sends it the messages of a server, or malformed ones.
+//! A minimal host: starts `trtserver plugin-host` and sends it the messages of a server, or
+//! malformed ones.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;

@@ -164,7 +164,8 @@ fn cancel_works_before_during_and_after_a_request() {
         host.received.clear();
         host.cancel(0, 1);
         assert_eq!(instance.response().failure.unwrap().code, code::CANCELLED);
-        // After the end, for an unknown instance, and before the request: the next control response shows that it arrived.
+        // After the end, for an unknown instance, and before the request: the next control response
+        // shows that it arrived.
         host.cancel(0, 1);
         host.cancel(7, 1);
         host.cancel(0, 2);

@@ -39,7 +39,8 @@ class Tour(checks.Case):
                 self.assertEqual(self.send(how, 5).as_numpy("OUT").tolist(), [[5]])
 
     def test_detached_request_gets_no_scattered_output(self):
-        # Which request is first depends on which arrives first; its rows come from the thread, as -1.
+        # Which request is first depends on which arrives first; its rows come from the thread, as
+        # -1.
         got = self.together("detach_first")
         detached = [i for i, values in enumerate(got) if set(values) == {-1.0}]
         self.assertEqual(len(detached), 1)

@@ -89,8 +89,8 @@ class Nested(checks.Case):
         self.assertEqual(self.ask("load spare")[1], "loaded")
         self.assertEqual(self.ask("ready spare")[1], "True")
         self.assertEqual(self.ask("infer spare"), ([2, 4, 6], "done"))
-        # Not `load nobody`: after a load that fails, this release of the backend now and then throws an exception of a lock out
-        # of `TRITONBACKEND_ModelInstanceExecute`.
+        # Not `load nobody`: after a load that fails, this release of the backend now and then
+        # throws an exception of a lock out of `TRITONBACKEND_ModelInstanceExecute`.
         self.assertEqual(self.ask("ready nobody")[1], "False")
 
 

@@ -264,7 +264,8 @@ class Infer(Protocol):
         self.assertEqual(got.tobytes(), values.tobytes())
 
     def test_binary_tensor_above_json_limit(self):
-        # --http-max-input-size is 64 MiB and does not concern binary tensors; gRPC allows messages of 2 GiB.
+        # --http-max-input-size is 64 MiB and does not concern binary tensors; gRPC allows messages
+        # of 2 GiB.
         values = np.zeros((1, 20_000_000), np.float32)
         values[0, -1] = 1
         got = self.identity("echo", values, "FP32").as_numpy("OUTPUT0")

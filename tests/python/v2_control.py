@@ -76,7 +76,8 @@ class Control(checks.Case):
             tensor.set_data_from_numpy(values)
         got = self.client.infer("uploaded", tensors, model_version="2").as_numpy("OUTPUT0")
         np.testing.assert_array_equal(got, values * 2)
-        # A model of the repository has only the files of the request until it is loaded without them.
+        # A model of the repository has only the files of the request until it is loaded without
+        # them.
         config["name"] = "addsub_fp32"
         self.client.load_model("addsub_fp32", config=json.dumps(config), files={"file:3/model.onnx": content})
         self.assertTrue(self.client.is_model_ready("addsub_fp32", "3"))

@@ -36,7 +36,8 @@ class Priorities(checks.Case):
         """Sends a slow request and waits until it is executing."""
         before = counts("no_levels")["executions"]
         stream.send(model, 1, parameters={"delay_ms": 1500})
-        # Requests of a stream are accepted in order: when this one is done, the slow one was accepted.
+        # Requests of a stream are accepted in order: when this one is done, the slow one was
+        # accepted.
         stream.send("no_levels", 1)
         until("it is accepted", lambda: counts("no_levels")["executions"] > before)
         until("it runs", lambda: waiting(model) == 0)
@@ -46,7 +47,8 @@ class Priorities(checks.Case):
         self.assertTrue(error.message().endswith(text), error.message())
 
     def test_highest_level_first_then_arrival_order(self):
-        # Level 2 is the default: for requests without a level, with 0, or with one that is too large.
+        # Level 2 is the default: for requests without a level, with 0, or with one that is too
+        # large.
         got = self.behind("levels", [{"priority": p} for p in (3, 0, 99, 1, 3, 2, 1)] + [{}])
         self.assertEqual(got, [7, 3, 4, 1, 8, 5, 2, 6])
 

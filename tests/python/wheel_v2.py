@@ -342,7 +342,8 @@ class Async(Wire):
         # asyncio says that the task will never be done.
         task._log_destroy_pending = False
 
-        # The next loop ends the use of that one: its request is cancelled, and the client serves on.
+        # The next loop ends the use of that one: its request is cancelled, and the client serves
+        # on.
         async def body():
             return (await client.infer("echo", {"INPUT0": value}))["OUTPUT0"].tolist()
 

@@ -43,7 +43,8 @@ pub fn compile(source: &str, library: &Path, options: &[String]) {
     );
 }
 
-/// Like [`compile`], for libraries that many tests of a program use: compiled by the first, which keeps the bytes.
+/// Like [`compile`], for libraries that many tests of a program use: compiled by the first, which
+/// keeps the bytes.
 pub fn compiled(source: &str, options: &[String]) -> Vec<u8> {
     let folder = folder();
     let library = folder.path().join("library.so");

@@ -1,4 +1,5 @@
-//! Libraries of the legacy custom backend interface, compiled from tests/custom for each generation, and their models.
+//! Libraries of the legacy custom backend interface, compiled from tests/custom for each
+//! generation, and their models.
 
 use crate::compile::{compile, folder};
 use crate::http1::request;
@@ -113,7 +114,8 @@ pub struct Custom {
 }
 
 impl Custom {
-    /// `tensors` are the input and output fields of the configuration. One instance, up to 8 rows, no library.
+    /// `tensors` are the input and output fields of the configuration. One instance, up to 8 rows,
+    /// no library.
     pub fn new(name: &str, tensors: &str) -> Self {
         Custom {
             name: name.to_owned(),

@@ -1,5 +1,6 @@
-//! A fake of Google Cloud Storage: the part of its XML API that reads a repository (listing with prefix, delimiter and pages,
-//! ranged reads with ETag and If-Match), and faults on command. A test double: no emulator speaks this API.
+//! A fake of Google Cloud Storage: the part of its XML API that reads a repository (listing with
+//! prefix, delimiter and pages, ranged reads with ETag and If-Match), and faults on command. A test
+//! double: no emulator speaks this API.
 
 use serde_json::json;
 use std::collections::BTreeMap;

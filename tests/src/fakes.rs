@@ -1,5 +1,5 @@
-//! Fake GPU libraries, compiled from `tests/fakes`: a CUDA driver, NVML and TensorRT. Test doubles, found through
-//! `LD_LIBRARY_PATH`.
+//! Fake GPU libraries, compiled from `tests/fakes`: a CUDA driver, NVML and TensorRT. Test doubles,
+//! found through `LD_LIBRARY_PATH`.
 
 use crate::compile::{compile, compiled, folder};
 use crate::server::Server;
@@ -72,7 +72,8 @@ impl Fakes {
         Path::new(self.folder.path()).join(name)
     }
 
-    /// Sum over all processes that have ended of a line of the fakes' report, such as `double_frees`.
+    /// Sum over all processes that have ended of a line of the fakes' report, such as
+    /// `double_frees`.
     pub fn reported(&self, name: &str) -> u64 {
         let text =
             fs::read_to_string(self.path("report")).unwrap_or_else(|e| panic!("no report: {e}"));

@@ -3,8 +3,8 @@
 use crate::repository::probe;
 use crate::server::Server;
 
-/// All models of `tests/models` except `scalar`, which is refused; `digits`; and `echo`, `slow` (0.3 s) and `fails` of the test
-/// plugin.
+/// All models of `tests/models` except `scalar`, which is refused; `digits`; and `echo`, `slow`
+/// (0.3 s) and `fails` of the test plugin.
 pub fn every_model() -> Server {
     Server::new()
         .copy_models("tests/models")

@@ -1,4 +1,5 @@
-//! HTTP/1.1 on a plain socket: sends exactly the given bytes, so that malformed requests arrive as they are.
+//! HTTP/1.1 on a plain socket: sends exactly the given bytes, so that malformed requests arrive as
+//! they are.
 
 use crate::process::TIMEOUT;
 use crate::socket::connect;
@@ -31,8 +32,8 @@ impl Connection {
         Connection { stream: BufReader::new(stream) }
     }
 
-    /// Sends these bytes. If the server has already refused the request and closed the connection, its response can still be
-    /// read.
+    /// Sends these bytes. If the server has already refused the request and closed the connection,
+    /// its response can still be read.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let stream = self.stream.get_mut();

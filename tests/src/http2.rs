@@ -119,11 +119,13 @@ impl Client {
         Self::connect(address, &[])
     }
 
-    /// A client that permits the server to send no data until [`Client::permit`], for requests up to 4 MiB.
+    /// A client that permits the server to send no data until [`Client::permit`], for requests up
+    /// to 4 MiB.
     #[track_caller]
     pub fn open_without_window(address: &str) -> Self {
         let mut client = Self::connect(address, &[NO_WINDOW]);
-        // The server permits requests of more than 64 KiB once its settings are acknowledged and it has sent this.
+        // The server permits requests of more than 64 KiB once its settings are acknowledged and it
+        // has sent this.
         while client.next_frame().kind != WINDOW_UPDATE {}
         client
     }
@@ -155,8 +157,8 @@ impl Client {
         Ok(client)
     }
 
-    /// As [`Client::open`], and waits for the server's flow-control windows: bodies of up to 4 MiB may follow at once instead of
-    /// 64 KiB.
+    /// As [`Client::open`], and waits for the server's flow-control windows: bodies of up to 4 MiB
+    /// may follow at once instead of 64 KiB.
     #[track_caller]
     pub fn open_wide(address: &str) -> Self {
         let mut client = Self::open(address);
@@ -230,7 +232,8 @@ impl Client {
         self.try_end(call).unwrap_or_else(|e| panic!("the call did not end: {e}"))
     }
 
-    /// Waits for the ends of all `calls`. Returns the calls that have ended and the sizes of their bodies.
+    /// Waits for the ends of all `calls`. Returns the calls that have ended and the sizes of their
+    /// bodies.
     #[track_caller]
     pub fn ends(&mut self, calls: &[u32]) -> BTreeMap<u32, usize> {
         let (mut bodies, mut ended) = (BTreeMap::new(), BTreeMap::new());
@@ -334,8 +337,8 @@ impl Client {
     }
 }
 
-/// A one-digit status in a header block, as this server encodes the first one on a connection: literals in the Huffman code
-/// of RFC 7541, appendix B.
+/// A one-digit status in a header block, as this server encodes the first one on a connection:
+/// literals in the Huffman code of RFC 7541, appendix B.
 fn grpc_status(block: &[u8]) -> Option<u8> {
     let codes: [(u8, u32); 10] = [
         (0b00000, 5),

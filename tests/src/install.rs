@@ -63,14 +63,16 @@ pub fn backends() -> PathBuf {
     dir
 }
 
-/// TensorFlow's library in this release, which `cargo xtask runtimes --tensorflow` installs. Tests that need it have
-/// `with_tensorflow` in their path, by which `cargo xtask test --without tensorflow` leaves them out.
+/// TensorFlow's library in this release, which `cargo xtask runtimes --tensorflow` installs. Tests
+/// that need it have `with_tensorflow` in their path, by which
+/// `cargo xtask test --without tensorflow` leaves them out.
 pub fn tensorflow(version: &str) -> PathBuf {
     release("TensorFlow", "tensorflow", version, "libtensorflow_cc.so.2")
 }
 
-/// The folder of TensorRT's lean and dispatch runtimes in this release, which `cargo xtask runtimes --tensorrt` installs. Tests
-/// that need it have `with_tensorrt_lean` in their path, by which `cargo xtask test --without tensorrt` leaves them out.
+/// The folder of TensorRT's lean and dispatch runtimes in this release, which
+/// `cargo xtask runtimes --tensorrt` installs. Tests that need it have `with_tensorrt_lean` in
+/// their path, by which `cargo xtask test --without tensorrt` leaves them out.
 pub fn tensorrt(version: &str) -> PathBuf {
     release("TensorRT", "tensorrt", version, "")
 }
@@ -145,8 +147,9 @@ pub fn perf_analyzer() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// `/opt/tritonserver` as `cargo xtask runtimes --triton` links it: Triton's server and its Python backend. Tests that need it have
-/// `with_triton` in their path, by which `cargo xtask test --without triton` leaves them out.
+/// `/opt/tritonserver` as `cargo xtask runtimes --triton` links it: Triton's server and its Python
+/// backend. Tests that need it have `with_triton` in their path, by which
+/// `cargo xtask test --without triton` leaves them out.
 pub fn triton() -> PathBuf {
     let folder = target().join("triton/opt/tritonserver");
     assert!(

@@ -44,8 +44,8 @@ pub fn kill(server: &Running, model: &str) {
     kill_process(pid, Signal::KILL).unwrap_or_else(|e| panic!("{model}: {e}"));
 }
 
-/// Stops the child process of a model, and waits until all of its threads have stopped: one that is still running would
-/// execute the next request.
+/// Stops the child process of a model, and waits until all of its threads have stopped: one that is
+/// still running would execute the next request.
 #[track_caller]
 pub fn stop(server: &Running, model: &str) -> Pid {
     let pid = process(server, model);

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Blocks requests and models of [`crate::probe`] that have its parameter. Executions are counted in the server's log, so use
-/// one at a time.
+/// Blocks requests and models of [`crate::probe`] that have its parameter. Executions are counted
+/// in the server's log, so use one at a time.
 pub struct Latch {
     folder: TempDir,
 }

@@ -12,8 +12,8 @@
 //! assert!(server.stop().success());
 //! ```
 //!
-//! Nothing sleeps: tests wait for lines that the server prints. A wait that exceeds [`TIMEOUT`] fails with the server's output.
-//! The kit's own errors are panics.
+//! Nothing sleeps: tests wait for lines that the server prints. A wait that exceeds [`TIMEOUT`]
+//! fails with the server's output. The kit's own errors are panics.
 
 pub mod attack; // hostile traffic beside well-behaved clients
 mod compile; // C and C++ sources to shared libraries

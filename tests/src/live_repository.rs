@@ -1,5 +1,6 @@
-//! A repository that changes under constant load from the real clients of both generations: models and versions are edited,
-//! broken, repaired, downgraded, deleted and added again. `cargo xtask soak -- --repository` runs it for two minutes.
+//! A repository that changes under constant load from the real clients of both generations: models
+//! and versions are edited, broken, repaired, downgraded, deleted and added again.
+//! `cargo xtask soak -- --repository` runs it for two minutes.
 
 use crate::compile::folder;
 use crate::control::pair;
@@ -30,8 +31,8 @@ pub fn server() -> Server {
         .file("pair/1/none", "")
 }
 
-/// Sends requests with both clients and changes the models, in rounds while `goes_on`. Panics if a response was wrong or a
-/// change was not served.
+/// Sends requests with both clients and changes the models, in rounds while `goes_on`. Panics if a
+/// response was wrong or a change was not served.
 pub fn change(server: &Running, goes_on: impl Fn(u64) -> bool) {
     let dir = folder();
     let end = dir.path().join("end");

@@ -1,9 +1,10 @@
-//! Executes a page (README, tutorial) as its reader would: runs the commands, starts the server, compares the output.
+//! Executes a page (README, tutorial) as its reader would: runs the commands, starts the server,
+//! compares the output.
 //!
-//! A fenced block marked `sh` is a command, run by bash where the one before it ended; the next block, if it is marked
-//! `text`, is its whole output, where `…` stands for any text on the line. A block without a mark that begins with
-//! `trtserver --model-repository` starts that server on free ports, which replace `localhost:8000` to `:8002` in
-//! later commands. Other blocks are ignored.
+//! A fenced block marked `sh` is a command, run by bash where the one before it ended; the next
+//! block, if it is marked `text`, is its whole output, where `…` stands for any text on the line. A
+//! block without a mark that begins with `trtserver --model-repository` starts that server on free
+//! ports, which replace `localhost:8000` to `:8002` in later commands. Other blocks are ignored.
 
 use crate::install::{dist, python, root};
 use crate::server::{Running, Server};
@@ -19,7 +20,8 @@ pub struct Followed {
     pub commands: usize,
 }
 
-/// Follows the page's text, beginning in `folder`. `TRTSERVER` is the checkout, and the server's program is on the path.
+/// Follows the page's text, beginning in `folder`. `TRTSERVER` is the checkout, and the server's
+/// program is on the path.
 #[track_caller]
 pub fn follow(page: &Path, folder: &Path) -> Followed {
     follow_with(page, folder, |server| server)

@@ -225,8 +225,9 @@ fn listen(
 
 type Order = (Command, Sender<io::Result<Child>>);
 
-/// Spawns from one thread that lives as long as the program. The kernel sends the death signal when the *thread* that
-/// spawned the child ends, and shared servers outlive the test thread that used them first.
+/// Spawns from one thread that lives as long as the program. The kernel sends the death signal when
+/// the *thread* that spawned the child ends, and shared servers outlive the test thread that used
+/// them first.
 fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
         let (orders, inbox) = channel::<Order>();

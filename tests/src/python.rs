@@ -34,7 +34,8 @@ fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
     python_output(generation, None, server, script, arguments);
 }
 
-/// Runs a script in this environment and returns what it printed. `packages` is a folder whose packages take precedence.
+/// Runs a script in this environment and returns what it printed. `packages` is a folder whose
+/// packages take precedence.
 #[track_caller]
 pub fn python_output(
     generation: &str,

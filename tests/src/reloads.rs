@@ -1,5 +1,6 @@
-//! A model is reloaded many times under full load: no request fails, memory stays flat, and the latency of another model stays
-//! near that without reloads. `cargo xtask soak -- --reloads` runs it.
+//! A model is reloaded many times under full load: no request fails, memory stays flat, and the
+//! latency of another model stays near that without reloads. `cargo xtask soak -- --reloads` runs
+//! it.
 
 use crate::polling::{Polled, numbered, polling};
 use crate::repository::parameters;
@@ -53,7 +54,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Sends requests to both models on all connections; `work` runs meanwhile. Returns the 99th percentile of `steady`.
+/// Sends requests to both models on all connections; `work` runs meanwhile. Returns the 99th
+/// percentile of `steady`.
 fn measure(server: &Running, counts: &[AtomicU64; 2], work: impl FnOnce()) -> Duration {
     let end = AtomicBool::new(false);
     let client = |model: &'static str| {

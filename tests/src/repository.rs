@@ -102,8 +102,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A configuration for the test plugin: OUTPUT0 is INPUT0, FP32 of any length, up to 8 a batch. For the
-/// parameters see tests/plugins/probe.
+/// A configuration for the test plugin: OUTPUT0 is INPUT0, FP32 of any length, up to 8 a batch. For
+/// the parameters see tests/plugins/probe.
 pub fn probe(name: &str, parameters: &[(&str, &str)]) -> String {
     let config = format!(
         r#"name: "{name}"

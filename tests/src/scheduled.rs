@@ -1,9 +1,10 @@
-//! Model configurations for scheduler tests: outputs report sums and the batch that a request was executed in.
+//! Model configurations for scheduler tests: outputs report sums and the batch that a request was
+//! executed in.
 
 use crate::repository::parameters;
 
-/// INPUT0 and INPUT1, FP32 of any length, are echoed as OUTPUT0 and OUTPUT1; each row of BATCH has the number of rows
-/// and requests of the batch. `more` is appended to the configuration.
+/// INPUT0 and INPUT1, FP32 of any length, are echoed as OUTPUT0 and OUTPUT1; each row of BATCH has
+/// the number of rows and requests of the batch. `more` is appended to the configuration.
 pub fn batcher(name: &str, max_batch_size: u32, more: &str) -> String {
     let tensor = |name: &str, kind: &str, dims: &str| {
         format!("{{ name: \"{name}\" data_type: TYPE_{kind} dims: [ {dims} ] }}")
@@ -19,8 +20,8 @@ pub fn batcher(name: &str, max_batch_size: u32, more: &str) -> String {
     )
 }
 
-/// One INT32 in INPUT0; OUTPUT0 is the running sum of the batch position (`slot`) or of the sequence
-/// (`corrid`). Each row of BATCH has the number of rows and requests of the batch.
+/// One INT32 in INPUT0; OUTPUT0 is the running sum of the batch position (`slot`) or of the
+/// sequence (`corrid`). Each row of BATCH has the number of rows and requests of the batch.
 pub fn accumulator(name: &str, max_batch_size: u32, accumulate: &str, more: &str) -> String {
     let instances = if more.contains("instance_group") { "" } else { ONE_INSTANCE };
     format!(

@@ -62,7 +62,8 @@ impl Server {
         self
     }
 
-    /// Gives the repository by `--model-repository`, not by `--model-store`: the rules of TRTIS for configurations do not hold.
+    /// Gives the repository by `--model-repository`, not by `--model-store`: the rules of TRTIS for
+    /// configurations do not hold.
     pub fn triton_start_line(mut self) -> Self {
         self.triton_start_line = true;
         self
@@ -79,8 +80,8 @@ impl Server {
         self
     }
 
-    /// Runs this command instead of `bin/trtserver`: another server, or a tool such as strace. The server's flags are appended,
-    /// and the process must be or exec the server.
+    /// Runs this command instead of `bin/trtserver`: another server, or a tool such as strace. The
+    /// server's flags are appended, and the process must be or exec the server.
     pub fn program<W: Into<OsString>>(mut self, args: impl IntoIterator<Item = W>) -> Self {
         self.program = args.into_iter().map(Into::into).collect();
         self
@@ -142,8 +143,8 @@ impl Server {
         server
     }
 
-    /// For a server in a `static`. Statics are not dropped, so its repository is removed as soon as it is loaded; the server is
-    /// killed when the test program ends.
+    /// For a server in a `static`. Statics are not dropped, so its repository is removed as soon as
+    /// it is loaded; the server is killed when the test program ends.
     #[track_caller]
     pub fn start_shared(self) -> Running {
         let server = self.start();
@@ -305,8 +306,8 @@ impl Running {
         response.text()
     }
 
-    /// The value of one sample, such as `nv_inference_count{model="echo",version="1"}`; none when there is no
-    /// such sample.
+    /// The value of one sample, such as `nv_inference_count{model="echo",version="1"}`; none when
+    /// there is no such sample.
     #[track_caller]
     pub fn metrics(&self, sample: &str) -> Option<f64> {
         let text = self.metrics_text();

@@ -7,7 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A shared-memory object that tests fill with floats. Its region has the same name. Removed when dropped.
+/// A shared-memory object that tests fill with floats. Its region has the same name. Removed when
+/// dropped.
 pub struct SharedObject {
     pub name: String,
     pub file: File,
@@ -56,7 +57,8 @@ impl SharedObject {
         self.file.set_len(len).unwrap_or_else(|e| panic!("{}: {e}", self.name));
     }
 
-    /// Gives the object its size again, and the floats of the first half this value; the second half is zero.
+    /// Gives the object its size again, and the floats of the first half this value; the second
+    /// half is zero.
     pub fn fill(&self, value: f32) {
         self.resize(self.len);
         let half = self.len as usize / 2;
@@ -85,7 +87,8 @@ impl SharedObject {
         })
     }
 
-    /// A v2 request to a model of [`crate::probe`]: the first half of the object is INPUT0, OUTPUT0 is written to the second.
+    /// A v2 request to a model of [`crate::probe`]: the first half of the object is INPUT0, OUTPUT0
+    /// is written to the second.
     pub fn request(&self, parameters: &str) -> String {
         let (half, elements) = (self.len / 2, self.len / 8);
         let input = json!({

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// A new connection. What the test kit calls on a `TcpStream` works on any stream socket, so a Unix socket is one, too.
+/// A new connection. What the test kit calls on a `TcpStream` works on any stream socket, so a Unix
+/// socket is one, too.
 pub fn connect(address: &str) -> io::Result<TcpStream> {
     if let Some(path) = address.strip_prefix("unix:") {
         return Ok(TcpStream::from(OwnedFd::from(UnixStream::connect(path)?)));

@@ -1,5 +1,5 @@
-//! TensorFlow's GraphDef and SavedModel files, encoded by hand, including files that TensorFlow itself would not write. The plugin's unit
-//! tests include this file.
+//! TensorFlow's GraphDef and SavedModel files, encoded by hand, including files that TensorFlow
+//! itself would not write. The plugin's unit tests include this file.
 
 use trtserver_proto_wire::{put_bytes, put_number};
 

@@ -1,4 +1,5 @@
-//! Triton's own server, out of the package that `cargo xtask runtimes --triton` fetches, to compare responses with.
+//! Triton's own server, out of the package that `cargo xtask runtimes --triton` fetches, to compare
+//! responses with.
 
 use crate::http1::{Connection, Response, request};
 use crate::install::triton;
@@ -9,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Loopback addresses of HTTP, gRPC and metrics. Triton refuses one address for two of them, even with the port 0.
+/// Loopback addresses of HTTP, gRPC and metrics. Triton refuses one address for two of them, even
+/// with the port 0.
 const HOSTS: [[u8; 4]; 3] = [[127, 0, 0, 1], [127, 0, 0, 2], [127, 0, 0, 3]];
 
 /// A running Triton that listens on free loopback ports.
@@ -105,7 +107,8 @@ fn listening_port(process: &Process, host: [u8; 4]) -> u16 {
     // The gRPC library listens on IPv6 sockets, with IPv4 addresses as their last four bytes.
     let read = |table| fs::read_to_string(format!("{proc}/net/{table}")).unwrap_or_default();
     let text = read("tcp") + &read("tcp6");
-    // Fields: number, local address, remote address, state (0A: listening), …; the tenth is the inode.
+    // Fields: number, local address, remote address, state (0A: listening), …; the tenth is the
+    // inode.
     let port = text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (address, port) = fields.get(1)?.split_once(':')?;

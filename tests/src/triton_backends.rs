@@ -1,4 +1,5 @@
-//! Backends of Triton's interface, compiled from `tests/triton`, in folders as below `/opt/tritonserver/backends`.
+//! Backends of Triton's interface, compiled from `tests/triton`, in folders as below
+//! `/opt/tritonserver/backends`.
 
 use crate::compile::{compile, compiled, folder};
 use crate::install::root;
@@ -11,7 +12,8 @@ use tempfile::TempDir;
 
 /// The name of the host's library in backends of Triton's container.
 pub const SONAME: &str = "libtritonserver.so";
-/// The name that the repair tool of Python wheels gave it in the package that `cargo xtask runtimes --triton` fetches.
+/// The name that the repair tool of Python wheels gave it in the package that
+/// `cargo xtask runtimes --triton` fetches.
 pub const SONAME_IN_WHEEL: &str = "libtritonserver-717102f0.so";
 
 /// Flags that the backend `contract` expects in its settings.
@@ -44,7 +46,8 @@ const CONTRACT: Source = Source {
 
 const ROGUE: Source = Source { name: "rogue", main: "rogue.c", others: &["check.c"] };
 
-/// A folder with the backend of tests/triton/rogue.c under each of these names, which decide where it misbehaves.
+/// A folder with the backend of tests/triton/rogue.c under each of these names, which decide where
+/// it misbehaves.
 pub fn rogues(names: &[&str]) -> TempDir {
     static LIBRARY: LazyLock<TempDir> = LazyLock::new(|| build(&ROGUE, SONAME));
     let dir = folder();
@@ -76,7 +79,8 @@ pub fn throws(dir: &Path, name: &str, macro_name: &str) {
     compile("tests/triton/throws.cc", &library, &[format!("-D{macro_name}")]);
 }
 
-/// A folder with `contract/libtriton_contract.so`, which checks every function of the host that it is linked with by this name.
+/// A folder with `contract/libtriton_contract.so`, which checks every function of the host that it
+/// is linked with by this name.
 pub fn contract(soname: &str) -> &'static Path {
     static CONTAINER: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME));
     static WHEEL: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME_IN_WHEEL));

@@ -1,4 +1,5 @@
-//! Backends in several versions, compiled from tests/plugins/versions and installed by rename as installers do.
+//! Backends in several versions, compiled from tests/plugins/versions and installed by rename as
+//! installers do.
 
 use crate::compile::compile;
 use crate::install::root;

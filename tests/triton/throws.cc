@@ -1,5 +1,6 @@
-// A backend written in C++ that lets an exception out of an entry point: in ModelInitialize, ModelInstanceInitialize or
-// ModelInstanceExecute, as one of the macros IN_MODEL, IN_INSTANCE and IN_EXECUTE says.
+// A backend written in C++ that lets an exception out of an entry point: in ModelInitialize,
+// ModelInstanceInitialize or ModelInstanceExecute, as one of the macros IN_MODEL, IN_INSTANCE and
+// IN_EXECUTE says.
 
 #include <cstdint>
 #include <stdexcept>

@@ -15,7 +15,8 @@ fn check(repository: &Path, flags: &[&str]) -> Ended {
     trtserver(args.map(Into::into).chain([repository.as_os_str().to_owned()]))
 }
 
-/// The findings of each model, as `[severity kind] file:line:column message`, with paths below the repository.
+/// The findings of each model, as `[severity kind] file:line:column message`, with paths below the
+/// repository.
 fn findings(repository: &Path, flags: &[&str]) -> (i32, Value, Vec<(String, String)>) {
     let flags: Vec<&str> = flags.iter().copied().chain(["--json"]).collect();
     let ended = check(repository, &flags);

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use trtserver_tests::{Server, root};
 
-/// ONNX's own operator tests, served without configurations. A dimension of 0 is completed as a variable one.
+/// ONNX's own operator tests, served without configurations. A dimension of 0 is completed as a
+/// variable one.
 #[test]
 fn operator_tests_with_empty_tensors_are_served() {
     let folder = root().join("tests/models/onnx_operators");
@@ -69,7 +70,8 @@ fn start_line_of_trtis_completes_a_batch_size_of_1() {
     }
 }
 
-/// As Triton: a model that batches gets dynamic batching, unless its tensors or a scheduler are configured.
+/// As Triton: a model that batches gets dynamic batching, unless its tensors or a scheduler are
+/// configured.
 #[test]
 fn models_that_batch_get_dynamic_batching() {
     let addsub = addsub();

@@ -1,4 +1,5 @@
-//! Limits of connections: timeouts of heads, bodies and idle connections, the age of a connection, and their number.
+//! Limits of connections: timeouts of heads, bodies and idle connections, the age of a connection,
+//! and their number.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

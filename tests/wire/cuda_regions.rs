@@ -1,4 +1,5 @@
-//! CUDA shared memory with the real v2 client, on a fake driver that the client's process uses as well.
+//! CUDA shared memory with the real v2 client, on a fake driver that the client's process uses as
+//! well.
 
 use serde_json::json;
 use std::os::fd::AsRawFd;
@@ -48,7 +49,8 @@ fn server_with_sums(fakes: &Fakes) -> Server {
         .flag("--allow-client-shm=true")
 }
 
-/// OUTPUT0 = INPUT0 + INPUT1, by a kernel in a process of its own, which has all tensors in the memory of the client.
+/// OUTPUT0 = INPUT0 + INPUT1, by a kernel in a process of its own, which has all tensors in the
+/// memory of the client.
 #[test]
 fn process_of_an_isolated_model_uses_gpu_memory_of_clients_in_place() {
     let fakes = Fakes::new();
@@ -65,7 +67,8 @@ fn process_of_an_isolated_model_uses_gpu_memory_of_clients_in_place() {
     }
 }
 
-/// The client frees its memory after the server has opened the region and before the process of the model opens it.
+/// The client frees its memory after the server has opened the region and before the process of the
+/// model opens it.
 #[test]
 fn region_that_an_isolated_model_cannot_open_is_an_error_in_plain_words() {
     const BYTES: u64 = 4096;

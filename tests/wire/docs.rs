@@ -75,8 +75,8 @@ fn upgrade_md() {
     python_v2(&server, "run_docs.py", &[&folder, "docs/upgrade.md"]);
 }
 
-/// The server accepts the configurations shown in docs/batching.md for models of fixed shape; tests/wire/ragged_batching.rs has
-/// the others.
+/// The server accepts the configurations shown in docs/batching.md for models of fixed shape;
+/// tests/wire/ragged_batching.rs has the others.
 #[test]
 fn batching_md_configurations() {
     let page = fs::read_to_string(root().join("docs/batching.md")).unwrap_or_default();
@@ -95,8 +95,8 @@ fn batching_md_configurations() {
     assert!(server.start().stop().success());
 }
 
-/// The commands of a page with sections for `PYTHON_V1` and `PYTHON_V2`. Without a v1 client for this machine its section is left
-/// out.
+/// The commands of a page with sections for `PYTHON_V1` and `PYTHON_V2`. Without a v1 client for
+/// this machine its section is left out.
 fn output_with_clients_matches(server: &Running, page: &str) {
     let set = |generation: &str| {
         let program = python(generation)?;

@@ -197,7 +197,8 @@ fn disconnect_cancels_a_stream() {
     }
 }
 
-/// A client that closes its sending side only is sent comments, and cancels its request when it closes the connection.
+/// A client that closes its sending side only is sent comments, and cancels its request when it
+/// closes the connection.
 #[test]
 fn half_closed_connection_keeps_its_stream() {
     let server = Server::new().model("many", probe("many", &[]) + DECOUPLED).start();

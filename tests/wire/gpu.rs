@@ -1,4 +1,5 @@
-//! GPUs, with fake libraries of the driver and of NVML in place of the machine's: what is found, metrics, lost devices.
+//! GPUs, with fake libraries of the driver and of NVML in place of the machine's: what is found,
+//! metrics, lost devices.
 
 use trtserver_tests::control::{Control, assert_ok};
 use trtserver_tests::custom::{Custom, Generation, Mode};

@@ -1,4 +1,5 @@
-//! Batches on a GPU, on the fake CUDA driver: the backend `ptx` adds by a kernel, in memory that the server has placed.
+//! Batches on a GPU, on the fake CUDA driver: the backend `ptx` adds by a kernel, in memory that
+//! the server has placed.
 
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -187,7 +188,8 @@ fn isolated_model_whose_device_is_lost_under_load_serves_again() {
     assert!(server.stop().success());
 }
 
-/// An ensemble that adds with model `first`, and doubles the sum with model `second`; `SUM` is an output as well.
+/// An ensemble that adds with model `first`, and doubles the sum with model `second`; `SUM` is an
+/// output as well.
 fn doubling(name: &str, first: &str, second: &str) -> String {
     let tensor = |kind: &str, name: &str| {
         format!("{kind} {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ -1 ] }}\n")
@@ -266,7 +268,8 @@ fn steps_on_gpus_pass_tensors_in_gpu_memory() {
     };
     // The inputs of the first step, the output of the last one.
     assert_eq!(copies("gpu2", &["OUTPUT0"]), 20);
-    // The sum is copied for the response or the second step, which copies both of its inputs at once to a GPU.
+    // The sum is copied for the response or the second step, which copies both of its inputs at
+    // once to a GPU.
     assert_eq!(copies("gpu2", &["SUM", "OUTPUT0"]), 40);
     assert_eq!(copies("cpu", &["OUTPUT0"]), 20);
     // Also to a step of a nested ensemble.

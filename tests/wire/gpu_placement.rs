@@ -1,4 +1,5 @@
-//! Placement of instances on GPUs that a fake driver reports: kinds, GPU numbers, compute capabilities, model files.
+//! Placement of instances on GPUs that a fake driver reports: kinds, GPU numbers, compute
+//! capabilities, model files.
 
 use serde_json::{Value, json};
 use trtserver_tests::custom::{Custom, Generation, tensors};

@@ -1,4 +1,5 @@
-//! Inline execution: network threads execute idle instances of fast models themselves. A model that becomes slow blocks no other.
+//! Inline execution: network threads execute idle instances of fast models themselves. A model that
+//! becomes slow blocks no other.
 
 use trtserver_tests::grpc::{INFER, field, infer_v2};
 use trtserver_tests::http2::{Client, End, call_headers, message};
@@ -44,7 +45,8 @@ fn fast_model_that_becomes_slow_blocks_no_other() {
     assert!(server.stop().success());
 }
 
-/// Calls that arrive in one packet with a call to a model that has become slow, before and behind it.
+/// Calls that arrive in one packet with a call to a model that has become slow, before and behind
+/// it.
 #[test]
 fn calls_read_together_do_not_wait_for_a_slow_one() {
     let server = Server::new()

@@ -64,7 +64,8 @@ fn instance_groups_share_one_queue() {
         server.metrics(&format!("{sample}\"{when}\"}}"))
     };
     server.poll_until("all are gone", |server| {
-        // An instance that one cancellation frees may take the queued request before it is cancelled.
+        // An instance that one cancellation frees may take the queued request before it is
+        // cancelled.
         let [executing, queued] = ["executing", "queued"].map(|when| cancelled(server, when));
         executing >= Some(3.0) && executing.zip(queued).is_some_and(|(e, q)| e + q == 4.0)
     });

@@ -1,4 +1,5 @@
-//! Invalid scheduling in configurations and requests: each is refused, other models and requests are not affected.
+//! Invalid scheduling in configurations and requests: each is refused, other models and requests
+//! are not affected.
 
 use std::fmt::Write as _;
 use trtserver_tests::http1::request;

@@ -18,7 +18,8 @@ fn warmup(fields: &str, dims: &str) -> String {
     )
 }
 
-/// Loads `model`, which must be refused soon with this text, and checks that the server serves another.
+/// Loads `model`, which must be refused soon with this text, and checks that the server serves
+/// another.
 #[track_caller]
 fn is_refused(server: &Running, model: &str, text: &str) {
     let begin = Instant::now();

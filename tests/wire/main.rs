@@ -1,5 +1,6 @@
-//! Wire tests: the real server binary, tested through its sockets, its command line and its files. One test binary, so that
-//! the test kit is linked once; `cargo test -p trtserver-tests --test wire v2_http::` runs one file.
+//! Wire tests: the real server binary, tested through its sockets, its command line and its files.
+//! One test binary, so that the test kit is linked once;
+//! `cargo test -p trtserver-tests --test wire v2_http::` runs one file.
 
 mod administration;
 mod backends;
@@ -58,7 +59,8 @@ mod v2_grpc;
 mod v2_http;
 mod warmup;
 
-/// A file that no `mod` names would never be compiled, and its tests would be missing without notice.
+/// A file that no `mod` names would never be compiled, and its tests would be missing without
+/// notice.
 #[test]
 fn every_file_is_a_module() {
     let folder = trtserver_tests::root().join("tests/wire");

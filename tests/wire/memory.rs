@@ -53,8 +53,8 @@ fn held_by(owner: Option<&Value>, holder: &str) -> u64 {
     entries.filter(|e| e["holder"] == holder).map(|e| number(&e["byte_size"])).sum()
 }
 
-/// While no request begins or ends, what is drawn from the budget is what the owners hold of it, and every sum is that of its
-/// parts.
+/// While no request begins or ends, what is drawn from the budget is what the owners hold of it,
+/// and every sum is that of its parts.
 fn assert_sums(report: &Value) {
     let owners = || items(&report["models"]).iter().chain([&report["server"]]);
     let budgeted: u64 = owners().map(|owner| number(&owner["budgeted"])).sum();
@@ -328,8 +328,8 @@ fn v2_clients_read_memory_usage() {
     python_v2(&server, "v2_memory.py", &[]);
 }
 
-/// Once quiet after large tensors, the server keeps the free end of the heap of each network thread, which the allocator
-/// limits, and the code that the requests have used.
+/// Once quiet after large tensors, the server keeps the free end of the heap of each network
+/// thread, which the allocator limits, and the code that the requests have used.
 #[test]
 fn memory_of_large_tensors_is_given_back() {
     const HEAP_END: u64 = 8 << 10;

@@ -1,4 +1,5 @@
-//! Nested inference: models that send requests to other models, ask for their status, load and unload them.
+//! Nested inference: models that send requests to other models, ask for their status, load and
+//! unload them.
 
 use serde_json::json;
 use std::fs;
@@ -291,7 +292,8 @@ fn responses_to_a_slow_handler_are_limited() {
     }
 }
 
-/// A child that stopped reading, with a large response on its way to it, delays neither its unload nor other models.
+/// A child that stopped reading, with a large response on its way to it, delays neither its unload
+/// nor other models.
 #[test]
 fn stopped_child_with_a_large_response_can_be_unloaded() {
     let folder = tempfile::tempdir().expect("a folder");

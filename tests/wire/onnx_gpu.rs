@@ -1,5 +1,6 @@
-//! ONNX models on GPUs, with test doubles of ONNX Runtime (`tests/fakes/onnxruntime`) and of the CUDA driver: sessions on the host's
-//! stream, tensors in device memory, limits, accelerators, placement. Nothing here is a result on a GPU.
+//! ONNX models on GPUs, with test doubles of ONNX Runtime (`tests/fakes/onnxruntime`) and of the
+//! CUDA driver: sessions on the host's stream, tensors in device memory, limits, accelerators,
+//! placement. Nothing here is a result on a GPU.
 
 use serde_json::{Value, json};
 use std::fs::read_to_string;
@@ -7,8 +8,8 @@ use trtserver_tests::control::Control;
 use trtserver_tests::fakes::Fakes;
 use trtserver_tests::{Response, Running, Server, dist, probe};
 
-/// SUM is written into a block of the host; ANY, whose shape the file does not give, into memory of the library. N is read and COPY
-/// written by the CPU. The output A is the input A.
+/// SUM is written into a block of the host; ANY, whose shape the file does not give, into memory of
+/// the library. N is read and COPY written by the CPU. The output A is the input A.
 const MODEL: &str = "fake onnx
 weights 1000
 input A FP32 -1 4
@@ -278,7 +279,8 @@ fn model_that_exceeds_the_device_fails_alone() {
     assert_eq!(fakes.reported("device_blocks"), 0);
 }
 
-/// R = 31 A: the sum of SUM and ANY of `first`, which are in a block of the host and in memory of the library.
+/// R = 31 A: the sum of SUM and ANY of `first`, which are in a block of the host and in memory of
+/// the library.
 fn ensemble(first: &str, second: &str) -> String {
     let tensor = |kind: &str, name: &str, dtype: &str, dims: u32| {
         format!("{kind} {{ name: \"{name}\" data_type: TYPE_{dtype} dims: [ {dims} ] }}\n")

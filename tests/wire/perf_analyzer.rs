@@ -1,5 +1,5 @@
-//! perf_analyzer, unmodified, against both wires of v2: unary, streaming, sequences, decoupled models. Its version is pinned in
-//! xtask/perf-analyzer.txt.
+//! perf_analyzer, unmodified, against both wires of v2: unary, streaming, sequences, decoupled
+//! models. Its version is pinned in xtask/perf-analyzer.txt.
 
 use serde_json::json;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Queue policies: priority levels, queue size, queue timeouts, with the request fields of v1 and v2.
+//! Queue policies: priority levels, queue size, queue timeouts, with the request fields of v1 and
+//! v2.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use trtserver_tests::{Connection, Response, Running, Server, python_v2};
 
 const MINUTE: &str = "default_timeout_microseconds: 60000000";
 
-/// Executes one request at a time and responds with its position in the order of execution. Levels 1 to 3, default 2;
-/// `policy` is that of level 2.
+/// Executes one request at a time and responds with its position in the order of execution. Levels
+/// 1 to 3, default 2; `policy` is that of level 2.
 fn model(name: &str, policy: &str) -> String {
     let scheduling = format!(
         "dynamic_batching {{ priority_levels: 3 default_priority_level: 2 \

@@ -1,4 +1,5 @@
-//! Ragged batching: inputs of different shapes in one batch, batch inputs, outputs cut by input shapes.
+//! Ragged batching: inputs of different shapes in one batch, batch inputs, outputs cut by input
+//! shapes.
 
 use trtserver_tests::custom::{Custom, Generation};
 use trtserver_tests::{Server, parameters, probe, python_v2, root};
@@ -20,7 +21,8 @@ const BATCHED: &str = "dynamic_batching { max_queue_delay_microseconds: 60000000
 const CUT: &str = "batch_output { target_name: \"OUTPUT0\" kind: BATCH_SCATTER_WITH_INPUT_SHAPE \
                    source_input: \"INPUT0\" }\n";
 
-/// A configuration for `counts.onnx`: the kinds of its batch inputs, the second of which may be any.
+/// A configuration for `counts.onnx`: the kinds of its batch inputs, the second of which may be
+/// any.
 fn counts(first: &str, second: &str, dims: &str) -> String {
     let outputs = ["RAGGED_OUTPUT", "BATCH_AND_SIZE_OUTPUT", "BATCH_OUTPUT"];
     let outputs = outputs.map(|output| format!("output {}", tensor(output, "-1", "")));

@@ -1,4 +1,5 @@
-//! Readiness with reasons: the bodies of v2's health endpoints, `/v2/trtserver/health` and `--ready-models`.
+//! Readiness with reasons: the bodies of v2's health endpoints, `/v2/trtserver/health` and
+//! `--ready-models`.
 
 use serde_json::{Value, json};
 use trtserver_tests::http1::request;

@@ -1,4 +1,5 @@
-//! Client shared memory: registering, unregistering and status with the real clients of both generations.
+//! Client shared memory: registering, unregistering and status with the real clients of both
+//! generations.
 
 use trtserver_tests::{Running, Server, Signal, dist, python_v1, python_v2};
 
@@ -7,7 +8,8 @@ fn without_gpus() -> Server {
     Server::new().env("TRITON_SERVER_CPU_ONLY", "1")
 }
 
-/// A server that may open only what its user owns. Root may open everything, unless it is started without that capability.
+/// A server that may open only what its user owns. Root may open everything, unless it is started
+/// without that capability.
 fn server() -> Running {
     let server = without_gpus().flag("--allow-client-shm=true");
     if !rustix::process::getuid().is_root() {

@@ -1,4 +1,5 @@
-//! Tensors in client shared memory: the real clients, and clients that change their memory while the server uses it.
+//! Tensors in client shared memory: the real clients, and clients that change their memory while
+//! the server uses it.
 
 use std::fs::File;
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! Sockets of the listeners: Unix sockets, several addresses, IPv6, shared ports, and keep-alive on each of them.
+//! Sockets of the listeners: Unix sockets, several addresses, IPv6, shared ports, and keep-alive on
+//! each of them.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! Start lines of TRTIS: names of the program, ports, profiling, platform configuration, and the answers of 18.04.
+//! Start lines of TRTIS: names of the program, ports, profiling, platform configuration, and the
+//! answers of 18.04.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -139,7 +140,8 @@ fn profile_without_gpus_succeeds_with_a_warning() {
     assert!(server.stop().success());
 }
 
-/// As a test of 0.12 expects it: the server stays up, neither live nor ready, without models, in state 10.
+/// As a test of 0.12 expects it: the server stays up, neither live nor ready, without models, in
+/// state 10.
 #[test]
 fn bad_platform_config_file_fails_the_start() {
     let dir = folder();
@@ -194,7 +196,8 @@ fn model_base_path_gives_the_answers_of_18_04() {
     let text = response.error_text();
     let (status, id) = text.split_once(" request_id: ").unwrap_or_default();
     assert!(status == "code: SUCCESS" && id.parse::<u64>().is_ok(), "{text}");
-    // Binary without being asked for: `batch_size` 1 and one output with 8 bytes, at their numbers of that time.
+    // Binary without being asked for: `batch_size` 1 and one output with 8 bytes, at their numbers
+    // of that time.
     let end = b"\x08\x01\x12\x0d\x0a\x07OUTPUT0\x12\x02\x08\x08";
     assert!(response.body.ends_with(end), "{:?}", response.body);
 

@@ -1,4 +1,5 @@
-//! Responses that a client does not read: limited per stream, per connection and in total; a backend that sends them waits.
+//! Responses that a client does not read: limited per stream, per connection and in total; a
+//! backend that sends them waits.
 
 use std::time::{Duration, Instant};
 use trtserver_tests::grpc::{INFER, STREAM, field, infer_v1_raw, infer_v2_raw};
@@ -131,7 +132,8 @@ fn stalled_client_does_not_hold_an_instance() {
     }
 }
 
-/// Responses of a later request, held back by `preserve_ordering`, reach the limit before the earlier request sends one.
+/// Responses of a later request, held back by `preserve_ordering`, reach the limit before the
+/// earlier request sends one.
 #[test]
 fn held_back_responses_do_not_block_the_request_before_them() {
     let more = "dynamic_batching { preserve_ordering: true }\ninstance_group [ { count: 2 kind: KIND_CPU } ]\n";
@@ -157,8 +159,8 @@ fn held_back_responses_do_not_block_the_request_before_them() {
     assert!(server.stop().success());
 }
 
-/// Unary calls: beyond the limit of their connection responses are errors and further calls wait; other connections are
-/// served.
+/// Unary calls: beyond the limit of their connection responses are errors and further calls wait;
+/// other connections are served.
 #[test]
 fn unread_unary_responses_are_limited_by_connection() {
     let server = Server::new()
@@ -174,7 +176,8 @@ fn unread_unary_responses_are_limited_by_connection() {
     let executed = || counter(&server, "nv_inference_request_success", &model_labels("echo"));
     let mut client = Client::open_without_window(server.grpc());
     let mut calls: Vec<u32> = (0..30).map(|_| begin(&mut client, MIB / 16)).collect();
-    // Two responses reach the half of the limit at which calls wait; calls that had begun before may add a few.
+    // Two responses reach the half of the limit at which calls wait; calls that had begun before
+    // may add a few.
     server.poll_until("two calls are executed", |_| executed() >= 2.0);
     std::thread::sleep(Duration::from_millis(500));
     let before = executed();
@@ -194,7 +197,8 @@ fn unread_unary_responses_are_limited_by_connection() {
     assert!(server.stop().success());
 }
 
-/// Calls that have begun before the limit of their connection is reached: responses beyond it are errors.
+/// Calls that have begun before the limit of their connection is reached: responses beyond it are
+/// errors.
 #[test]
 fn unary_responses_beyond_the_connection_limit_are_refused() {
     let server = Server::new()

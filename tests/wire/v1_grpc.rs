@@ -1,4 +1,5 @@
-//! v1 over gRPC with the client of 2020: unary calls, streams, and requests that only a plain stub can send.
+//! v1 over gRPC with the client of 2020: unary calls, streams, and requests that only a plain stub
+//! can send.
 
 use trtserver_proto_wire::{Fields, put_number};
 use trtserver_tests::grpc::{field, raw};
@@ -45,7 +46,8 @@ fn infer_stream_of_2018() {
     let call = client.call(&call_headers("/nvidia.inferenceserver.GRPCService/InferStream"));
     let input = |bytes: &[u8]| message(&field(2, bytes));
     for sent in [
-        // In one piece, in several, to an unknown model, too much, and left incomplete by the end of the stream.
+        // In one piece, in several, to an unknown model, too much, and left incomplete by the end
+        // of the stream.
         message(&header_of_2018("echo", 1)),
         input(&data),
         message(&header_of_2018("echo", 2)),

@@ -22,7 +22,8 @@ fn infer(path: &str, header: &str, body: &[u8]) -> Response {
     SERVER.post(path, &[("NV-InferRequest", header)], body)
 }
 
-/// The server is not shared: the script looks at its request ids, which count the requests of all clients.
+/// The server is not shared: the script looks at its request ids, which count the requests of all
+/// clients.
 #[test]
 fn v1_client() {
     python_v1(&every_model().start(), "v1_http.py", &[]);
@@ -66,7 +67,8 @@ output {
 #[test]
 fn binary_response_header() {
     let response = infer("/api/infer/addsub_int32?format=binary", ADDSUB, &addsub_body());
-    // Field 1, a string of 12 bytes, and its bytes; then field 2 is 1, field 3 is 1, and two outputs follow.
+    // Field 1, a string of 12 bytes, and its bytes; then field 2 is 1, field 3 is 1, and two
+    // outputs follow.
     let trailer = &response.body[128..];
     assert_eq!(&trailer[..20], b"\x0a\x0caddsub_int32\x10\x01\x18\x01\x22\x10");
 }
@@ -243,7 +245,8 @@ fn unknown_paths() {
     }
 }
 
-/// The errors before execution in the order of their checks (docs/protocol/v1.md §3.6): status, headers, no body.
+/// The errors before execution in the order of their checks (docs/protocol/v1.md §3.6): status,
+/// headers, no body.
 #[test]
 fn error_ladder() {
     const A: &str = r#"input { name: "INPUT0" dims: 16 }"#;

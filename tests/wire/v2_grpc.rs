@@ -1,4 +1,5 @@
-//! v2 (Open Inference Protocol) over gRPC with the current client: blocking, asynchronous, streams, a plain stub.
+//! v2 (Open Inference Protocol) over gRPC with the current client: blocking, asynchronous, streams,
+//! a plain stub.
 
 use trtserver_tests::{every_model, python_v2};
 

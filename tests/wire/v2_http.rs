@@ -74,7 +74,8 @@ fn numbers_round_trip() {
     }
 }
 
-/// Long arrays are read and written on the decode workers. The members of an input may come in any order.
+/// Long arrays are read and written on the decode workers. The members of an input may come in any
+/// order.
 #[test]
 fn long_json_tensor_round_trips() {
     let values: Vec<f32> = (0..100_000).map(|i| (i as f32 * 0.7).sin() * 1e3).collect();

@@ -273,7 +273,8 @@ fn nice_of(process: Pid, thread: &str) -> i32 {
     found.unwrap_or_else(|| panic!("no thread {thread}")).1
 }
 
-/// The niceness that threads of the server get which was started with niceness `own`, if they ask for `wanted`.
+/// The niceness that threads of the server get which was started with niceness `own`, if they ask
+/// for `wanted`.
 fn granted(server: &Running, own: i32, wanted: i32) -> i32 {
     let pid = server.process().pid().as_raw_nonzero();
     let read = |file: &str| {

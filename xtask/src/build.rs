@@ -1,4 +1,5 @@
-//! `cargo xtask build`: the host, the plugins, the client and the headers, laid out as an install that can be moved.
+//! `cargo xtask build`: the host, the plugins, the client and the headers, laid out as an install
+//! that can be moved.
 //!
 //!     target/dist/bin/trtserver  bin/trtserver-classify  bin/trtserver-perf  bin/perf_client
 //!                 bin/            and the sample programs (`client_programs.rs`)
@@ -80,8 +81,9 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// Other names of programs: the name selects flags and output.
 const ALIASES: &[(&str, &str)] = &[("perf_client", "trtserver-perf")];
 
-/// What `cargo xtask demo` builds and installs: the server without object stores, its client, and the plugins whose framework is
-/// there. Without default features, since object stores and TLS are a third of the crates.
+/// What `cargo xtask demo` builds and installs: the server without object stores, its client, and
+/// the plugins whose framework is there. Without default features, since object stores and TLS are
+/// a third of the crates.
 pub fn build_demo(paths: &Paths, backends: &[&str]) -> Result<PathBuf> {
     const PROFILE: &str = "demo";
     let plugins: Vec<_> = PLUGINS.iter().filter(|p| backends.contains(&p.backend)).collect();
@@ -119,7 +121,8 @@ fn put_plugins<'a>(
     Ok(())
 }
 
-/// Builds and installs; returns the directory of the install. The debug install includes the test backends.
+/// Builds and installs; returns the directory of the install. The debug install includes the test
+/// backends.
 pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
     build_with(paths, debug, &[])
 }
@@ -127,8 +130,8 @@ pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
 /// What the dev-dependencies of the workspace enable.
 const DEBUG_FEATURES: &str = "trtserver-server/testing,trtserver-model-files/testing";
 
-/// Like [`build`], with additional packages. One cargo command builds all: cargo unifies features of shared dependencies
-/// per command, so a second command could recompile the server.
+/// Like [`build`], with additional packages. One cargo command builds all: cargo unifies features
+/// of shared dependencies per command, so a second command could recompile the server.
 pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf> {
     let plugins = || PLUGINS.iter().filter(|plugin| debug || !plugin.test_only);
     let mut command = cargo();
@@ -172,7 +175,8 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     client_library::install(paths, &built, &dist)?;
     client_programs::install(paths, &dist)?;
     if debug {
-        // As `gpu_test.rs` installs it for the release: not among the backends that every test server finds.
+        // As `gpu_test.rs` installs it for the release: not among the backends that every test
+        // server finds.
         let file = "libtrtserver_ptx.so";
         put(&built.join(file), &dist.join("gpu-test/backends/ptx").join(file))?;
         let fake = dist.join("gpu-test/fake-onnxruntime/libonnxruntime.so.1");
@@ -204,7 +208,8 @@ fn link(to: &str, link: &Path) -> Result<()> {
     symlink(to, link).map_err(wrap)
 }
 
-/// Fills the `lib` directory of an install with links to the framework libraries of the release install: they are large.
+/// Fills the `lib` directory of an install with links to the framework libraries of the release
+/// install: they are large.
 pub fn share_lib(paths: &Paths, dist: &Path) -> Result<()> {
     let shared = paths.lib();
     let lib = dist.join("lib");

@@ -28,7 +28,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("trtserver-client-config-version.cmake", "lib/cmake/trtserver-client"),
 ];
 
-/// Installs the files below `dist` from cargo's output in `built`. `sdk::install` has emptied `include`.
+/// Installs the files below `dist` from cargo's output in `built`. `sdk::install` has emptied
+/// `include`.
 ///
 /// # Errors
 /// A file cannot be read or written.

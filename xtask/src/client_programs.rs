@@ -1,4 +1,5 @@
-//! The sample programs of `clients/programs` in an install: the C++ ones compiled, and the sources of all to read and to run.
+//! The sample programs of `clients/programs` in an install: the C++ ones compiled, and the sources
+//! of all to read and to run.
 //!
 //!     bin/image_client  bin/simple_client  …
 //!     share/trtserver-client/programs/cpp/  python/

@@ -26,7 +26,8 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Runs `command` to completion with the terminal's input and output. `hint` says what to do when it fails.
+/// Runs `command` to completion with the terminal's input and output. `hint` says what to do when
+/// it fails.
 pub fn run(command: &mut Command, hint: &str) -> Result<()> {
     let status = command.status().map_err(|e| cannot_start(command, &e, hint))?;
     if status.success() { Ok(()) } else { Err(failed(command, &status.to_string(), hint)) }

@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: builds, serves examples/models and classifies pictures over all four frontends, with the model `digits` in
-//! the formats of all frameworks that are installed.
+//! `cargo xtask demo`: builds, serves examples/models and classifies pictures over all four
+//! frontends, with the model `digits` in the formats of all frameworks that are installed.
 
 use crate::build;
 use crate::command::{Result, run, say};
@@ -65,8 +65,8 @@ pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
     if status.success() { Ok(()) } else { Err(format!("the server exited: {status}")) }
 }
 
-/// Classifies each picture over all four frontends, the first with each other model, too. The client fails on a wrong or
-/// missing result.
+/// Classifies each picture over all four frontends, the first with each other model, too. The
+/// client fails on a wrong or missing result.
 fn classify(
     paths: &Paths,
     dist: &Path,
@@ -252,8 +252,8 @@ impl Drop for Server {
     }
 }
 
-/// Sends the `listening …` lines and prints the others, on a thread that reads until the end of the output, so that the
-/// server never blocks.
+/// Sends the `listening …` lines and prints the others, on a thread that reads until the end of the
+/// output, so that the server never blocks.
 fn read_lines(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {

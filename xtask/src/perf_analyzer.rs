@@ -1,5 +1,6 @@
-//! Downloads perf_analyzer, the load generator of Triton's clients, for the wire tests and `cargo xtask bench`: two files of
-//! two pinned wheels, in `target/perf_analyzer`. It is linked with libb64, which few systems have: ours is compiled there.
+//! Downloads perf_analyzer, the load generator of Triton's clients, for the wire tests and
+//! `cargo xtask bench`: two files of two pinned wheels, in `target/perf_analyzer`. It is linked
+//! with libb64, which few systems have: ours is compiled there.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;

@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Prints `nothing` or the modules that a virtual environment with pip needs and this Python lacks, and its minor version.
+/// Prints `nothing` or the modules that a virtual environment with pip needs and this Python lacks,
+/// and its minor version.
 const MISSING: &str = "import importlib.util, sys\n\
     lacks = [name for name in ('venv', 'ensurepip') if not importlib.util.find_spec(name)]\n\
     print(' and '.join(lacks) or 'nothing', sys.version_info[1], sep=',')\n";

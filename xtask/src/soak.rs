@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: a million requests to the release server; checks every response and the memory use. With `-- --attack`: hostile
-//! traffic beside well-behaved clients; `-- --repository` and `-- --reloads`: models that change under load.
+//! `cargo xtask soak`: a million requests to the release server; checks every response and the
+//! memory use. With `-- --attack`: hostile traffic beside well-behaved clients; `-- --repository`
+//! and `-- --reloads`: models that change under load.
 
 use crate::build;
 use crate::command::{Result, run, say};

@@ -31,8 +31,8 @@ struct Framework {
     name: &'static str,
     title: &'static str,
     fetch: fn(&Paths) -> Result<()>,
-    /// Part of the path of each test that needs the libraries, by which `--without` finds them. Where they are missing without
-    /// that flag, these tests fail.
+    /// Part of the path of each test that needs the libraries, by which `--without` finds them.
+    /// Where they are missing without that flag, these tests fail.
     tests: &'static str,
 }
 

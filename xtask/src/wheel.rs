@@ -1,9 +1,11 @@
-//! The Python wheel `trtserver-client`: the packages of `clients/python` and the C library that they call.
+//! The Python wheel `trtserver-client`: the packages of `clients/python` and the C library that
+//! they call.
 //!
 //!     python/trtserver_client-<version>-py3-none-linux_<architecture>.whl
 //!
-//! A wheel is a zip archive with METADATA, WHEEL and RECORD. Nothing is compiled against Python, so one wheel serves every CPython
-//! from 3.9 on. The same files give the same bytes: members are sorted and have no times.
+//! A wheel is a zip archive with METADATA, WHEEL and RECORD. Nothing is compiled against Python, so
+//! one wheel serves every CPython from 3.9 on. The same files give the same bytes: members are
+//! sorted and have no times.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
@@ -24,7 +26,8 @@ const PACKAGES: [&str; 2] = ["tensorrtserver", "trtserver_client"];
 /// Files of the packages; others, such as bytecode, are left out.
 const ENDINGS: [&str; 3] = ["py", "pyi", "typed"];
 
-/// Writes the wheel with this C library, stripped, into `python/` of the install, and removes others there.
+/// Writes the wheel with this C library, stripped, into `python/` of the install, and removes
+/// others there.
 ///
 /// # Errors
 /// A file cannot be read or written.

@@ -1,4 +1,5 @@
-// Calls a library of generation B with 64 bytes as often as given and prints the nanoseconds of one call.
+// Calls a library of generation B with 64 bytes as often as given and prints the nanoseconds of one
+// call.
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
-//! Cost of the custom.h shim: a library called through host and shim in this process, compared with direct calls.
+//! Cost of the custom.h shim: a library called through host and shim in this process, compared with
+//! direct calls.
 //!
-//! Includes all host work for one request: views, the call into the plugin, the response. The test plugin does the same work
-//! natively.
+//! Includes all host work for one request: views, the call into the plugin, the response. The test
+//! plugin does the same work natively.
 
 use crate::Result;
 use crate::options::Options;

@@ -1,5 +1,6 @@
-// Runs the GraphDef FILE, INPUT0 to OUTPUT0, with 16 FP32 values as often as given through TensorFlow's C API, and prints the
-// nanoseconds of CPU time of one run: as a program would that serves one request after another on its own thread.
+// Runs the GraphDef FILE, INPUT0 to OUTPUT0, with 16 FP32 values as often as given through
+// TensorFlow's C API, and prints the nanoseconds of CPU time of one run: as a program would that
+// serves one request after another on its own thread.
 
 #include <dlfcn.h>
 #include <stdint.h>

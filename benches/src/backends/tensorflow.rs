@@ -1,5 +1,6 @@
-//! Cost of the TensorFlow plugin: a model of 16 FP32 values through host and plugin in this process, compared with the same calls of
-//! TensorFlow's C API without them. CPU time, since TensorFlow has threads of its own.
+//! Cost of the TensorFlow plugin: a model of 16 FP32 values through host and plugin in this
+//! process, compared with the same calls of TensorFlow's C API without them. CPU time, since
+//! TensorFlow has threads of its own.
 
 use super::shim::{InProcessModel, compile, in_this_process};
 use crate::Result;

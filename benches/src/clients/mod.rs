@@ -1,7 +1,8 @@
 //! Load generators: our own, wrk, h2load, perf_analyzer and trtserver-perf.
 //!
-//! The programs do not check responses. Our own client checks the same request before and after each of their passes, and the bytes
-//! that wrk and h2load received must match the number of responses they counted.
+//! The programs do not check responses. Our own client checks the same request before and after
+//! each of their passes, and the bytes that wrk and h2load received must match the number of
+//! responses they counted.
 
 mod child_cpu;
 mod h2load;
@@ -85,7 +86,8 @@ impl Clients {
         })
     }
 
-    /// The client for a row: our own instead of a missing program, none if ours cannot measure the row.
+    /// The client for a row: our own instead of a missing program, none if ours cannot measure the
+    /// row.
     pub fn instead_of(&self, client: Client) -> Option<Client> {
         match client {
             Client::Wrk if !self.wrk => Some(Client::Own),

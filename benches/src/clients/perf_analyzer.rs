@@ -1,5 +1,5 @@
-//! perf_analyzer, for v2 servers. It needs much of a core itself, so its rows show what its users see rather than the
-//! cost of the server.
+//! perf_analyzer, for v2 servers. It needs much of a core itself, so its rows show what its users
+//! see rather than the cost of the server.
 
 use super::{Outcome, Workload, output, write};
 use crate::Result;

@@ -1,4 +1,5 @@
-//! HTTP/1.1 keep-alive load: one thread, one epoll, pre-encoded requests; of the response head only the length is parsed.
+//! HTTP/1.1 keep-alive load: one thread, one epoll, pre-encoded requests; of the response head only
+//! the length is parsed.
 
 use super::{Meter, Pass, TIMEOUT};
 use crate::Result;

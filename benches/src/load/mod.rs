@@ -1,12 +1,18 @@
-//! Closed-loop load: the row's number of requests in flight, the next one sent when a response arrives.
+//! Closed-loop load: the row's number of requests in flight, the next one sent when a response
+//! arrives.
 //!
-//! This is the client `own` of the bench (README.md, docs/performance.md), which trtserver-perf, wrk and h2load cannot replace:
+//! This is the client `own` of the bench (README.md, docs/performance.md), which trtserver-perf,
+//! wrk and h2load cannot replace:
 //!
-//! - It compares every byte of every response; a wrong one fails the row. The others do not look at contents.
-//! - The floors are bare echoes that speak no inference protocol, and `floor_ratio` is only a ratio of the same client. trtserver-perf
-//!   asks a server for the model's metadata first; wrk speaks no gRPC and h2load no streams of several messages.
-//! - It sends prepared requests of any kind: v1, sequences, shared memory, many models in turn, one connection for each request.
-//! - trtserver-perf is measured itself (`load-tool`), by rows that check the responses with a client that shares no code with it.
+//! - It compares every byte of every response; a wrong one fails the row. The others do not look at
+//!   contents.
+//! - The floors are bare echoes that speak no inference protocol, and `floor_ratio` is only a ratio
+//!   of the same client. trtserver-perf asks a server for the model's metadata first; wrk speaks no
+//!   gRPC and h2load no streams of several messages.
+//! - It sends prepared requests of any kind: v1, sequences, shared memory, many models in turn, one
+//!   connection for each request.
+//! - trtserver-perf is measured itself (`load-tool`), by rows that check the responses with a
+//!   client that shares no code with it.
 
 mod grpc;
 mod http;
@@ -35,10 +41,12 @@ pub struct Pass {
     pub max_us: f64,
     /// CPU time of the server for one request; not a number where its process is not known.
     pub cpu_us: f64,
-    /// CPU time of the load generator for one request, and its part in user mode; not a number where it is this process.
+    /// CPU time of the load generator for one request, and its part in user mode; not a number
+    /// where it is this process.
     pub client_cpu_us: f64,
     pub client_user_us: f64,
-    /// Length of the last response on the wire: HTTP with its head, gRPC the length-prefixed message.
+    /// Length of the last response on the wire: HTTP with its head, gRPC the length-prefixed
+    /// message.
     pub response_bytes: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Sequences over ModelStreamInfer: one stream each, the next request sent when the response arrives.
+//! Sequences over ModelStreamInfer: one stream each, the next request sent when the response
+//! arrives.
 
 use super::grpc::{connect, refused, request, runtime};
 use super::{Meter, Pass, STREAMS_PER_CONNECTION, TIMEOUT, WARM_UP};
@@ -43,8 +44,8 @@ pub fn run(address: SocketAddr, sequences: &[Vec<Exchange>], meter: Meter) -> Re
     pass.unwrap_or_else(|_| Err(format!("no response within {} s", TIMEOUT.as_secs())))
 }
 
-/// Runs until the pass is over and the sequence has ended. A sequence that is cut off would keep its slot, and its late
-/// cancellation would end the next sequence of its id.
+/// Runs until the pass is over and the sequence has ended. A sequence that is cut off would keep
+/// its slot, and its late cancellation would end the next sequence of its id.
 async fn worker(
     sender: SendRequest<Bytes>,
     request: Request<()>,

@@ -1,4 +1,5 @@
-//! SVG plot of growth: the CPU time of a request with many models, connections or instances, divided by that with the fewest.
+//! SVG plot of growth: the CPU time of a request with many models, connections or instances,
+//! divided by that with the fewest.
 
 use super::MOST_GROWTH;
 use crate::Result;

@@ -1,4 +1,5 @@
-//! Instances of a model: one with many compared with one with a single instance, executed by network threads or by instance threads.
+//! Instances of a model: one with many compared with one with a single instance, executed by
+//! network threads or by instance threads.
 
 use super::{FRONTENDS, GrowthPlot, SMALL, growth_cell};
 use crate::Result;
@@ -48,7 +49,8 @@ impl Executed {
         u32::from(self == Executed::OnInstances)
     }
 
-    /// With delays, one instance alone would be measured mostly asleep: as many requests as instances keep both as busy.
+    /// With delays, one instance alone would be measured mostly asleep: as many requests as
+    /// instances keep both as busy.
     fn at_once(self, instances: usize) -> usize {
         if self == Executed::Inline { AT_ONCE } else { instances }
     }

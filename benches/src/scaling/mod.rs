@@ -1,4 +1,5 @@
-//! Scaling with models, connections, instances and tensor sizes. Measured only with `--only scaling`, since it takes minutes.
+//! Scaling with models, connections, instances and tensor sizes. Measured only with
+//! `--only scaling`, since it takes minutes.
 
 mod connections; // busy connections
 mod floor; // passes of server and floor

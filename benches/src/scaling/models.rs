@@ -1,4 +1,5 @@
-//! Loaded models: a server with many compared with a server with one; requests to one model or to all in turn.
+//! Loaded models: a server with many compared with a server with one; requests to one model or to
+//! all in turn.
 
 use super::{FRONTENDS, GrowthPlot, SMALL, growth_cell};
 use crate::Result;
@@ -31,7 +32,8 @@ pub const COLUMNS: &[&str] = &[
 ];
 const LOADED: [usize; 5] = [1, 10, 100, 1000, 10_000];
 const AT_ONCE: usize = 16;
-/// Above this, a server with the usual limit of memory mappings (65,530) wants the number of instances as a flag.
+/// Above this, a server with the usual limit of memory mappings (65,530) wants the number of
+/// instances as a flag.
 const DEFAULT_INSTANCES: usize = 4000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

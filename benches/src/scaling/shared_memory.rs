@@ -1,4 +1,5 @@
-//! Large tensors in a client's system shared memory, compared with the same tensors sent over the same connection.
+//! Large tensors in a client's system shared memory, compared with the same tensors sent over the
+//! same connection.
 
 use super::{selected, size_name};
 use crate::exchange::{Exchange, Expect, grpc, http};
@@ -81,7 +82,8 @@ fn one(
     Ok(cells.chain([format!("{:.1}", pairs.ratio(|pass| pass.per_second))]).collect())
 }
 
-/// The request whose input is the first half of the region, and whose output is written to the second half.
+/// The request whose input is the first half of the region, and whose output is written to the
+/// second half.
 fn shared(frontend: Frontend, work: Work) -> Exchange {
     let (bytes, elements) = (work.bytes(), work.bytes() / 4);
     let parameters = |offset: usize| -> Value {

@@ -43,7 +43,8 @@ fn rows(options: &Options) -> Vec<Row> {
         for concurrency in [1, 4, 16, 64] {
             rows.push(Row { frontend, model: DYNAMIC.0, concurrency });
         }
-        // With fewer concurrent requests it would measure the delay of batches that cannot become full.
+        // With fewer concurrent requests it would measure the delay of batches that cannot become
+        // full.
         rows.push(Row { frontend, model: SIXTEEN.0, concurrency: 64 });
     }
     rows.retain(|row| options.wants(&row.name()));

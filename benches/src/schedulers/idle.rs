@@ -26,7 +26,8 @@ pub const REST_COLUMNS: &[&str] =
     &["at rest", "CPU ms", "in s", "switches", "idle RSS MB", "ready ms", "target", ""];
 /// The throughput beside idle models relative to that without them.
 const SAME: std::ops::RangeInclusive<f64> = 0.95..=1.05;
-/// Microseconds of CPU time a second for a hundred idle models, less than one wake-up of each of them.
+/// Microseconds of CPU time a second for a hundred idle models, less than one wake-up of each of
+/// them.
 const AT_REST_US: f64 = 100.0;
 const SETTLED: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(5);
@@ -52,7 +53,8 @@ pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result
     let without = Process::server(options, few.path())?;
     let with = Process::server(options, many.path())?;
     if at_rest.contains(&true) {
-        // Both at the same time, since neither disturbs the other. Before the first request, when start-up work is done.
+        // Both at the same time, since neither disturbs the other. Before the first request, when
+        // start-up work is done.
         std::thread::sleep(SETTLED);
         let before = [Usage::at(&without)?, Usage::at(&with)?];
         std::thread::sleep(REST);

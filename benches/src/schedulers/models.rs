@@ -35,7 +35,8 @@ pub fn folder(models: &[Model]) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// A hundred idle models: half of them with dynamic batching, a quarter each with a sequence strategy.
+/// A hundred idle models: half of them with dynamic batching, a quarter each with a sequence
+/// strategy.
 pub fn hundred_idle(folder: &TempDir) -> Result<()> {
     for number in 0..100 {
         let (_, rows, rest) = match number % 4 {

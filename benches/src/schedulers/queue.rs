@@ -102,8 +102,8 @@ fn one_thread(queue: &RequestQueue, requests: Vec<InferRequest>) -> Cost {
     cost(count, submit, take, batches)
 }
 
-/// `submit` on this thread, `take` on another one. `take` appends what is ready, waits if there is nothing, and returns false
-/// at the end.
+/// `submit` on this thread, `take` on another one. `take` appends what is ready, waits if there is
+/// nothing, and returns false at the end.
 fn two_threads(
     pace: Pace,
     requests: Vec<InferRequest>,

@@ -1,5 +1,5 @@
-//! The main table: each frontend under several clients, compared with its floor, with in-process calls, and with `--vs` with
-//! another server.
+//! The main table: each frontend under several clients, compared with its floor, with in-process
+//! calls, and with `--vs` with another server.
 
 mod cases; // the rows
 mod limits; // the same work without a server

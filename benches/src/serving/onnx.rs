@@ -35,8 +35,8 @@ impl AddSub {
         let mut this = AddSub { api, session: ptr::null_mut(), inputs, outputs, memory };
         let (mut env, mut options) = (ptr::null_mut(), ptr::null_mut());
         let mut cpu = ptr::null_mut();
-        // SAFETY: the table is valid for the life of the process; out pointers are ours; strings end with NUL and are
-        // copied; what is passed on was made by the call before.
+        // SAFETY: the table is valid for the life of the process; out pointers are ours; strings
+        // end with NUL and are copied; what is passed on was made by the call before.
         unsafe {
             let warning = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
             this.done(((*api).CreateEnv)(warning, c"bench".as_ptr(), &raw mut env))?;
@@ -77,7 +77,8 @@ impl AddSub {
     pub fn call(&mut self) -> Result<()> {
         let names = [c"INPUT0".as_ptr(), c"INPUT1".as_ptr()];
         let outputs = [c"OUTPUT0".as_ptr(), c"OUTPUT1".as_ptr()];
-        // SAFETY: session and values are open, each array has two entries, and the memory is not shared.
+        // SAFETY: session and values are open, each array has two entries, and the memory is not
+        // shared.
         let status = unsafe {
             ((*self.api).Run)(
                 self.session,
@@ -106,7 +107,8 @@ impl AddSub {
         if status.0.is_null() {
             return Ok(());
         }
-        // SAFETY: a status that is not null is ours until it is released; its text is a string within it.
+        // SAFETY: a status that is not null is ours until it is released; its text is a string
+        // within it.
         let text = unsafe { CStr::from_ptr(((*self.api).GetErrorMessage)(status.0)) };
         let text = format!("ONNX Runtime: {}", text.to_string_lossy());
         // SAFETY: the status is not null and ours; it is released once, and its text is copied

@@ -1,4 +1,5 @@
-//! What the adapter for Triton's interface adds to a call: the identity backend in this process beside the test plugin.
+//! What the adapter for Triton's interface adds to a call: the identity backend in this process
+//! beside the test plugin.
 
 use super::install;
 use crate::Result;

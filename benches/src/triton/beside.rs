@@ -1,4 +1,5 @@
-//! The same models in this server and in Triton's, one request after the other in passes that take turns.
+//! The same models in this server and in Triton's, one request after the other in passes that take
+//! turns.
 
 use super::install;
 use crate::Result;

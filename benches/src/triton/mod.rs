@@ -1,4 +1,5 @@
-//! Backends built for Triton, in this server and in Triton's own, measured in turn; and what the adapter adds to a call.
+//! Backends built for Triton, in this server and in Triton's own, measured in turn; and what the
+//! adapter adds to a call.
 //!
 //! Measured only with `--only`: it needs the server that `cargo xtask runtimes --triton` fetches.
 

@@ -1,4 +1,5 @@
-//! One C++ class of a message: nested types, accessors with protobuf's names, the list of fields for reader and writer.
+//! One C++ class of a message: nested types, accessors with protobuf's names, the list of fields
+//! for reader and writer.
 
 use crate::file::{NAMESPACE, enum_text, flat_enum, order_messages};
 use prost_types::field_descriptor_proto::{Label, Type};
@@ -375,8 +376,8 @@ fn element_type(kind: &FieldType) -> Result<String, String> {
     }
 }
 
-/// `.inference.ModelInput.Format` as `::nvidia::inferenceserver::ModelInput::Format`: the configuration was part of v1's
-/// package in the original.
+/// `.inference.ModelInput.Format` as `::nvidia::inferenceserver::ModelInput::Format`: the
+/// configuration was part of v1's package in the original.
 fn cpp_name(full: &str) -> Result<String, String> {
     let inner = [".nvidia.inferenceserver.", ".inference."]
         .iter()

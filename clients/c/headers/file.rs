@@ -31,7 +31,8 @@ pub fn file_text(file: &FileDescriptorProto) -> Result<String, Box<dyn Error>> {
     Ok(out)
 }
 
-/// The messages, each after those of its fields. `scope` is the full name of what contains them, with dots around it.
+/// The messages, each after those of its fields. `scope` is the full name of what contains them,
+/// with dots around it.
 pub fn order_messages<'a>(
     scope: &str,
     messages: &'a [DescriptorProto],
@@ -97,7 +98,8 @@ pub fn enum_text(each: &EnumDescriptorProto, outer: &str) -> String {
     lines.iter().map(|line| format!("{indent}{line}\n")).collect::<String>() + "\n"
 }
 
-/// Protobuf's names outside the class for a nested enum: `ModelInput_Format`, `ModelInput_Format_FORMAT_NHWC`.
+/// Protobuf's names outside the class for a nested enum: `ModelInput_Format`,
+/// `ModelInput_Format_FORMAT_NHWC`.
 pub fn flat_enum(each: &EnumDescriptorProto, outer: &str) -> String {
     let flat = format!("{}_{}", outer.replace("::", "_"), each.name());
     let mut out = format!("typedef {outer}::{} {flat};\n", each.name());

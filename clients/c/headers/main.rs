@@ -1,5 +1,5 @@
-//! `trtserver-client-headers DIR`: writes the C++ classes of the v1 messages (`*.pb.h`) below the `include` folder DIR,
-//! from the descriptors of `proto/`. `cargo xtask build` runs it.
+//! `trtserver-client-headers DIR`: writes the C++ classes of the v1 messages (`*.pb.h`) below the
+//! `include` folder DIR, from the descriptors of `proto/`. `cargo xtask build` runs it.
 
 mod class;
 mod file;

@@ -1,4 +1,5 @@
-//! Conversion of C arguments: strings, arrays, structures and pointers to results. NULL where a value is needed is an error.
+//! Conversion of C arguments: strings, arrays, structures and pointers to results. NULL where a
+//! value is needed is an error.
 
 use crate::failure::{ClientFailure, Outcome};
 use bytes::Bytes;
@@ -67,7 +68,8 @@ pub unsafe fn result_place<'a, T>(place: *mut T, what: &str) -> Outcome<&'a mut 
 /// A structure that begins with its size. What the caller's version of it does not have is zero.
 ///
 /// # Safety
-/// `pointer` is NULL or points to the structure; `T` is `repr(C)`, begins with `struct_size: usize`, and may be all zero.
+/// `pointer` is NULL or points to the structure; `T` is `repr(C)`, begins with
+/// `struct_size: usize`, and may be all zero.
 pub unsafe fn read_struct<T: Copy>(pointer: *const T, what: &str) -> Outcome<T> {
     if pointer.is_null() {
         return Err(ClientFailure::argument(format!("{what} is NULL")));
@@ -88,7 +90,8 @@ pub unsafe fn read_struct<T: Copy>(pointer: *const T, what: &str) -> Outcome<T> 
         )));
     }
     let mut copy = MaybeUninit::<T>::zeroed();
-    // SAFETY: both have this many bytes, and every `T` is valid: it was zero, and the caller's fields are of their types.
+    // SAFETY: both have this many bytes, and every `T` is valid: it was zero, and the caller's
+    // fields are of their types.
     unsafe {
         std::ptr::copy_nonoverlapping(
             pointer.cast::<u8>(),
@@ -110,7 +113,8 @@ pub enum Take<'a> {
 /// Tensor data.
 ///
 /// # Safety
-/// `data` points to `size` bytes, or is NULL and `size` 0. For a borrow they stay valid and unchanged until it is released.
+/// `data` points to `size` bytes, or is NULL and `size` 0. For a borrow they stay valid and
+/// unchanged until it is released.
 pub unsafe fn tensor_data(
     data: *const u8,
     size: usize,

@@ -1,4 +1,5 @@
-//! Errors of the C interface, and the boundary that every function passes: no panic leaves the library.
+//! Errors of the C interface, and the boundary that every function passes: no panic leaves the
+//! library.
 
 use crate::fork;
 use crate::handle::{HandleObject, ObjectHandle};
@@ -183,7 +184,8 @@ pub unsafe extern "C" fn trtc_error_get(error: ObjectHandle<ErrorObject>, info: 
             id: ptr::null(),
         },
     };
-    // SAFETY: the contract of this function. The strings live as long as the object, which the table keeps.
+    // SAFETY: the contract of this function. The strings live as long as the object, which the
+    // table keeps.
     unsafe { info.write(info_of(found.as_deref())) };
 }
 

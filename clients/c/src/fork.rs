@@ -1,5 +1,5 @@
-//! Child processes: connections and threads of the library do not survive `fork`, so a child of a process that used the library
-//! gets errors instead of calls that never end.
+//! Child processes: connections and threads of the library do not survive `fork`, so a child of a
+//! process that used the library gets errors instead of calls that never end.
 
 use crate::failure::{ClientFailure, Outcome};
 use std::sync::Once;

@@ -1,7 +1,8 @@
-//! Handles: numbers that name objects of the library, so that NULL, released and foreign handles are refused.
+//! Handles: numbers that name objects of the library, so that NULL, released and foreign handles
+//! are refused.
 //!
-//! A handle is the index of a slot and the slot's generation, which rises when the object is released: an old handle names
-//! nothing until its slot was used 2^32 times.
+//! A handle is the index of a slot and the slot's generation, which rises when the object is
+//! released: an old handle names nothing until its slot was used 2^32 times.
 
 use crate::failure::{ClientFailure, Outcome};
 use crate::fork;

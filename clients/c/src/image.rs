@@ -90,7 +90,8 @@ fn check_size(width: usize, height: usize) -> Result<(), String> {
     Err(format!("its size is {width} x {height}, expected at most {MAX_SIDE} x {MAX_SIDE}"))
 }
 
-/// Scales by weighting the four pixels around the place that each new pixel's centre has in the old picture.
+/// Scales by weighting the four pixels around the place that each new pixel's centre has in the old
+/// picture.
 fn resize_image(rgb: &[u8], from: (usize, usize), to: (usize, usize)) -> Vec<u8> {
     let columns = filter_weights(from.0, to.0);
     let mut out = Vec::with_capacity(to.0 * to.1 * 3);

@@ -1,8 +1,9 @@
-//! `libtrtserver_client.so`: the client library with a C interface, `include/trtserver_client.h`. The C++ headers and the Python
-//! package use nothing else.
+//! `libtrtserver_client.so`: the client library with a C interface, `include/trtserver_client.h`.
+//! The C++ headers and the Python package use nothing else.
 //!
-//! Every exported function converts its arguments, calls `trtserver-client`, and converts the result. Objects are named by
-//! handles ([`handle`]); errors and panics become error objects ([`failure`]).
+//! Every exported function converts its arguments, calls `trtserver-client`, and converts the
+//! result. Objects are named by handles ([`handle`]); errors and panics become error objects
+//! ([`failure`]).
 
 mod arguments;
 mod buffer;

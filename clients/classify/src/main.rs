@@ -1,4 +1,5 @@
-//! `trtserver-classify`: example client. Classifies pictures of digits over all four frontends: v1 and v2, HTTP and gRPC.
+//! `trtserver-classify`: example client. Classifies pictures of digits over all four frontends: v1
+//! and v2, HTTP and gRPC.
 //!
 //! `v1.rs` and `v2.rs` each show one protocol, to copy from.
 

@@ -1,7 +1,9 @@
-//! Memory of a foreign caller (C, Python) as `Bytes`, with a way to wait until no connection reads it any more.
+//! Memory of a foreign caller (C, Python) as `Bytes`, with a way to wait until no connection reads
+//! it any more.
 //!
-//! A call can end before its request is written: the deadline passes, or the server responds early. The connection's task may
-//! then still hold the tensors. The caller must not get control of the memory back until the last slice was dropped.
+//! A call can end before its request is written: the deadline passes, or the server responds early.
+//! The connection's task may then still hold the tensors. The caller must not get control of the
+//! memory back until the last slice was dropped.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -27,8 +29,8 @@ impl Borrow {
     /// The memory as a slice that is sent without a copy.
     ///
     /// # Safety
-    /// `data` points to `len` bytes that stay valid and unchanged until [`is_released`](Self::is_released) is true or
-    /// [`released`](Self::released) has completed.
+    /// `data` points to `len` bytes that stay valid and unchanged until
+    /// [`is_released`](Self::is_released) is true or [`released`](Self::released) has completed.
     #[must_use]
     pub unsafe fn bytes(&self, data: *const u8, len: usize) -> Bytes {
         if len == 0 {

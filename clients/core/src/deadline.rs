@@ -8,7 +8,8 @@ use std::time::Duration;
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
 /// The same of a call that loads or unloads a model: the server answers when the model is ready.
 pub const DEFAULT_LOAD_DEADLINE: Duration = Duration::from_secs(600);
-/// Environment variable with the deadline in seconds, 0 for none: for programs whose interface has no deadlines.
+/// Environment variable with the deadline in seconds, 0 for none: for programs whose interface has
+/// no deadlines.
 pub const DEADLINE_VARIABLE: &str = "TRTSERVER_CLIENT_DEADLINE";
 
 /// The deadline of the calls of a client.

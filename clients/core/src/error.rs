@@ -1,4 +1,5 @@
-//! The error of every client call: what failed, the server's text, and which request of which server it was.
+//! The error of every client call: what failed, the server's text, and which request of which
+//! server it was.
 
 use std::fmt;
 use trtserver_proto::v1::RequestStatusCode;
@@ -164,7 +165,8 @@ impl Error {
         &self.0.message
     }
 
-    /// What was asked of whom: method and URL. Empty where a check failed before a request was made.
+    /// What was asked of whom: method and URL. Empty where a check failed before a request was
+    /// made.
     #[must_use]
     pub fn asked(&self) -> &str {
         &self.0.asked
@@ -188,7 +190,8 @@ impl Error {
         &self.0.id
     }
 
-    /// True if the server refused or failed the request; false for local checks, connections and malformed responses.
+    /// True if the server refused or failed the request; false for local checks, connections and
+    /// malformed responses.
     #[must_use]
     pub fn is_from_server(&self) -> bool {
         self.0.from_server

@@ -1,4 +1,5 @@
-//! Client library for inference servers: v2 (Open Inference Protocol, Triton) and v1 (TRTIS), over HTTP and gRPC.
+//! Client library for inference servers: v2 (Open Inference Protocol, Triton) and v1 (TRTIS), over
+//! HTTP and gRPC.
 //!
 //! ```no_run
 //! use trtserver_client::Settings;
@@ -13,8 +14,9 @@
 //! # Ok::<(), trtserver_client::Error>(())
 //! ```
 //!
-//! [`v1`] and [`v2`] are asynchronous and run on tokio, [`blocking`] has the same calls without. A call is limited by the
-//! deadline of its [`Settings`], cancelled by dropping its future, and never sent twice if the server may have seen it.
+//! [`v1`] and [`v2`] are asynchronous and run on tokio, [`blocking`] has the same calls without. A
+//! call is limited by the deadline of its [`Settings`], cancelled by dropping its future, and never
+//! sent twice if the server may have seen it.
 
 mod address;
 pub mod blocking;

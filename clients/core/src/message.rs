@@ -14,8 +14,8 @@ pub(crate) fn decode_message<M: Described>(message: Bytes) -> Result<M> {
     M::decode(message).map_err(|e| Error::protocol(format!("the response is not a {name}: {e}")))
 }
 
-/// A message from a JSON response with the same field names. Fields that the message does not have are skipped: servers add
-/// some.
+/// A message from a JSON response with the same field names. Fields that the message does not have
+/// are skipped: servers add some.
 pub(crate) fn from_json<M: Described>(mut value: Value) -> Result<M> {
     prune_unknown(&mut value, M::schema());
     json::parse(&value.to_string()).map_err(|e| {

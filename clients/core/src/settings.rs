@@ -90,8 +90,9 @@ impl fmt::Debug for Tls {
 
 /// Everything a client is made from. `Settings::new(url)` has the defaults.
 ///
-/// URLs: `HOST`, `HOST:PORT`, `http://HOST:PORT/PREFIX`, `https://…`, `grpc://…`, `grpcs://…`, `unix:PATH`. Without a port,
-/// `http` and `https` mean 80 and 443, everything else the server's defaults, 8000 (HTTP) and 8001 (gRPC).
+/// URLs: `HOST`, `HOST:PORT`, `http://HOST:PORT/PREFIX`, `https://…`, `grpc://…`, `grpcs://…`,
+/// `unix:PATH`. Without a port, `http` and `https` mean 80 and 443, everything else the server's
+/// defaults, 8000 (HTTP) and 8001 (gRPC).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
@@ -103,8 +104,8 @@ pub struct Settings {
     /// Limit of every call. gRPC servers are informed of it.
     pub deadline: Deadline,
     pub connect_timeout: Duration,
-    /// How often a refused connection is tried again, after 50, 100, 200 ms and so on, within the deadline. A request that may
-    /// have reached the server is never sent twice.
+    /// How often a refused connection is tried again, after 50, 100, 200 ms and so on, within the
+    /// deadline. A request that may have reached the server is never sent twice.
     pub connect_retries: u32,
     /// `https` and `grpcs` use TLS also without it.
     pub tls: Option<Tls>,
@@ -151,7 +152,8 @@ impl Settings {
         self
     }
 
-    /// The limit of a call that gives none; calls that load or unload a model may have a longer one.
+    /// The limit of a call that gives none; calls that load or unload a model may have a longer
+    /// one.
     ///
     /// # Errors
     /// The environment variable of the usual deadline is not a number.

@@ -1,4 +1,5 @@
-//! What the clients of both protocol generations have in common, as macros: their types differ, their text does not.
+//! What the clients of both protocol generations have in common, as macros: their types differ,
+//! their text does not.
 
 /// Methods of an async client with the fields `transport`, `deadline` and `load_deadline`.
 macro_rules! client_methods {
@@ -30,7 +31,8 @@ macro_rules! client_methods {
             self.transport.abort();
         }
 
-        /// Waits until no connection reads borrowed memory any more; ends connections that hold on to it.
+        /// Waits until no connection reads borrowed memory any more; ends connections that hold on
+        /// to it.
         pub async fn settle(&self, borrow: &crate::Borrow) {
             self.transport.settle(borrow).await;
         }
@@ -63,7 +65,8 @@ macro_rules! blocking_methods {
             self.driver.run_in_runtime(call(self.inner.clone()))
         }
 
-        /// Runs any call with a deadline of its own: `client.within(limit, async |c| c.is_ready().await)`.
+        /// Runs any call with a deadline of its own:
+        /// `client.within(limit, async |c| c.is_ready().await)`.
         pub fn within<T>(
             &self,
             deadline: Option<std::time::Duration>,
@@ -74,7 +77,8 @@ macro_rules! blocking_methods {
     };
 }
 
-/// The halves of a stream, with their requests and responses, and the functions that encode and receive them.
+/// The halves of a stream, with their requests and responses, and the functions that encode and
+/// receive them.
 macro_rules! stream_types {
     ($request:ty, $response:ty, $encode:expr, $receive:expr) => {
         /// Both halves of a stream. Dropping the receiver cancels what is outstanding.
@@ -124,8 +128,8 @@ macro_rules! stream_types {
         }
 
         impl StreamSender {
-            /// Queues a request. Requests reach the server in the order in which they are sent; responses are told apart by
-            /// the request's id.
+            /// Queues a request. Requests reach the server in the order in which they are sent;
+            /// responses are told apart by the request's id.
             ///
             /// # Errors
             /// The request is wrong, or the stream has ended.
@@ -137,8 +141,9 @@ macro_rules! stream_types {
 
         impl StreamReceiver {
             /// The next response; `None` when the stream has ended. An error of one request
-            /// ([`is_from_server`](crate::Error::is_from_server), with the request's [`id`](crate::Error::id)) leaves the
-            /// stream open; after any other error it has ended.
+            /// ([`is_from_server`](crate::Error::is_from_server), with the request's
+            /// [`id`](crate::Error::id)) leaves the stream open; after any other error it has
+            /// ended.
             pub async fn next(&mut self) -> Option<crate::Result<$response>> {
                 let response = $receive(self.0.next().await).transpose()?;
                 let asked = self.0.asked();

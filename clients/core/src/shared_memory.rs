@@ -1,4 +1,5 @@
-//! System shared memory on the client's side: regions that client and server on one machine both map.
+//! System shared memory on the client's side: regions that client and server on one machine both
+//! map.
 
 use crate::error::{Error, Kind, Result};
 use rustix::fs::{Mode, fstat, ftruncate};
@@ -17,7 +18,8 @@ pub struct Region {
     owned: bool,
 }
 
-// SAFETY: the mapping is memory that any thread may access; `Region` gives it out as raw pointers and copies only.
+// SAFETY: the mapping is memory that any thread may access; `Region` gives it out as raw pointers
+// and copies only.
 unsafe impl Send for Region {}
 // SAFETY: a shared `Region` gives out raw pointers and copies; code that follows a pointer
 // synchronises the access.

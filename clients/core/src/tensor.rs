@@ -1,4 +1,5 @@
-//! Tensors as bytes: element sizes, strings, classes, and the shapes that go with a number of bytes.
+//! Tensors as bytes: element sizes, strings, classes, and the shapes that go with a number of
+//! bytes.
 
 use crate::error::{Error, Result};
 use bytes::Bytes;

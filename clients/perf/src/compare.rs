@@ -1,4 +1,5 @@
-//! Verdicts: conditions that a result must meet, and whether one result is better than another beyond noise.
+//! Verdicts: conditions that a result must meet, and whether one result is better than another
+//! beyond noise.
 
 mod requirement;
 mod welch;
@@ -53,7 +54,8 @@ pub const METRICS: [ComparedMetric; 3] = [
     ComparedMetric { name: "p99 latency", field: "p99_us", unit: "usec", more_is_better: false },
 ];
 
-/// Judges the values of windows: Welch's t-test on their means, and a difference above the tolerance.
+/// Judges the values of windows: Welch's t-test on their means, and a difference above the
+/// tolerance.
 pub fn judge_metric(
     before: &[f64],
     after: &[f64],

@@ -20,7 +20,8 @@ pub struct TensorData {
 /// All inputs of one batch item, in the model's order.
 pub type Item = Vec<TensorData>;
 
-/// Data streams. A sequence sends the items of one stream; models without sequences take one stream.
+/// Data streams. A sequence sends the items of one stream; models without sequences take one
+/// stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputStreams {
     pub streams: Vec<Vec<Item>>,

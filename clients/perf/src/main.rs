@@ -1,7 +1,9 @@
-//! `trtserver-perf`: load generator and benchmark for v1 and v2 servers; as `perf_client` it stands in for the original of v1.
+//! `trtserver-perf`: load generator and benchmark for v1 and v2 servers; as `perf_client` it stands
+//! in for the original of v1.
 //!
-//! The measurement (`measure`) asks each target's server for its counters, lets the engine send prepared requests, and judges the
-//! windows. The engine (`engine`) is the only part that must be fast.
+//! The measurement (`measure`) asks each target's server for its counters, lets the engine send
+//! prepared requests, and judges the windows. The engine (`engine`) is the only part that must be
+//! fast.
 
 mod compare;
 mod control;

@@ -39,7 +39,8 @@ pub struct TargetResults {
     pub points: Vec<Point>,
 }
 
-/// Measures all targets at all loads. What was measured is returned also if the measurement broke off.
+/// Measures all targets at all loads. What was measured is returned also if the measurement broke
+/// off.
 pub fn measure_targets(
     settings: &Settings,
     targets: Vec<MeasuredTarget>,
@@ -115,7 +116,8 @@ fn measure_at(
     for (measured, trials) in all.iter_mut().zip(found) {
         let windows: Vec<Window> =
             trials.iter().flat_map(|trial| trial.windows.iter().cloned()).collect();
-        // perf_client reports the last window; several windows have more digits of the high percentiles.
+        // perf_client reports the last window; several windows have more digits of the high
+        // percentiles.
         let window = match settings.program {
             Program::PerfClient if rounds == 1 => windows.last().cloned().unwrap_or_default(),
             _ => Window::joined(&windows, settings.batch),

@@ -1,4 +1,5 @@
-//! What is known of a model before the load starts: its tensors, batching and scheduling, from its configuration.
+//! What is known of a model before the load starts: its tensors, batching and scheduling, from its
+//! configuration.
 
 use trtserver_proto::v2;
 use trtserver_proto::v2::model_config::SchedulingChoice;
@@ -83,7 +84,8 @@ impl MeasuredModel {
     }
 }
 
-/// Collects the steps of an ensemble and of the ensembles among them. Returns whether a step is stateful.
+/// Collects the steps of an ensemble and of the ensembles among them. Returns whether a step is
+/// stateful.
 fn steps(
     config: &v2::ModelConfig,
     config_of: &mut dyn FnMut(&str, i64) -> Result<v2::ModelConfig, String>,

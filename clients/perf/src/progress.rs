@@ -1,4 +1,5 @@
-//! What is printed while measuring: results on stdout, and on stderr one line with the time left that is overwritten.
+//! What is printed while measuring: results on stdout, and on stderr one line with the time left
+//! that is overwritten.
 
 use crate::measure::LoadPoint;
 use crate::number::format_number;
@@ -34,7 +35,8 @@ impl ProgressReport {
         }
     }
 
-    /// From now on the first SIGINT ends the measurement, so that results are still reported; the second ends the program.
+    /// From now on the first SIGINT ends the measurement, so that results are still reported; the
+    /// second ends the program.
     ///
     /// # Errors
     /// The handler cannot be installed.

@@ -1,4 +1,5 @@
-//! Which load is measured next: through a range, or by binary search for the highest load within the latency limit. Pure.
+//! Which load is measured next: through a range, or by binary search for the highest load within
+//! the latency limit. Pure.
 
 /// A range of loads and where the search is in it.
 #[derive(Clone, Debug)]

@@ -57,8 +57,8 @@ impl From<String> for NoWindow {
     }
 }
 
-/// The centre of what was recorded, of the length of a window: from the first sending and the last end, equal parts are left
-/// out.
+/// The centre of what was recorded, of the length of a window: from the first sending and the last
+/// end, equal parts are left out.
 pub fn window_bounds(records: &[Record], length: u64) -> (u64, u64) {
     let first = records.iter().map(|record| record.begun).min().unwrap_or(0);
     let last = records.iter().map(|record| record.end).max().unwrap_or(0);
@@ -163,7 +163,8 @@ pub const STABLE: usize = 3;
 /// The windows of one load point, as far as stability is concerned.
 #[derive(Clone, Debug, Default)]
 pub struct Trials {
-    /// Inferences per second and judged latency of each window; 0 and the largest for a window without a request.
+    /// Inferences per second and judged latency of each window; 0 and the largest for a window
+    /// without a request.
     windows: Vec<(f64, u64)>,
 }
 
@@ -190,7 +191,8 @@ impl Trials {
         self.windows.len()
     }
 
-    /// Stable: throughput and latency of the last three windows are within the threshold of their means.
+    /// Stable: throughput and latency of the last three windows are within the threshold of their
+    /// means.
     pub fn next(&self, stability: f64, limit_ms: u64, max_trials: usize) -> TrialDecision {
         if let Some(last) = self.windows.len().checked_sub(STABLE) {
             let last = &self.windows[last..];

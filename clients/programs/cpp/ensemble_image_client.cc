@@ -1,4 +1,5 @@
-// Classifies pictures with the ensemble `preprocess_resnet50_ensemble`: the server reads and scales them.
+// Classifies pictures with the ensemble `preprocess_resnet50_ensemble`: the server reads and scales
+// them.
 #include <fstream>
 #include <iterator>
 

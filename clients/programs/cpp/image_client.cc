@@ -1,4 +1,5 @@
-// Classifies pictures with a model whose input is a picture and whose output is a vector of classes.
+// Classifies pictures with a model whose input is a picture and whose output is a vector of
+// classes.
 #include <condition_variable>
 #include <fstream>
 #include <mutex>

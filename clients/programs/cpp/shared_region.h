@@ -1,4 +1,5 @@
-// A POSIX shared-memory region that is registered with a server. The process id in its key keeps programs that run at once apart.
+// A POSIX shared-memory region that is registered with a server. The process id in its key keeps
+// programs that run at once apart.
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +24,8 @@ class SharedRegion {
     close(file);
     if (address_ == MAP_FAILED) Fail("unable to map shared-memory key '" + key_ + "': " + std::strerror(errno));
     const nic::Error error = control->RegisterSharedMemory(name, key_, 0, size);
-    // The server has opened the object, so its name is not needed any more, and no failure can leave it behind.
+    // The server has opened the object, so its name is not needed any more, and no failure can
+    // leave it behind.
     shm_unlink(key_.c_str());
     Check(error, "unable to register shared memory region " + name);
   }
@@ -54,7 +56,8 @@ inline std::unique_ptr<nic::SharedMemoryControlContext> ConnectSharedMemory(cons
   return control;
 }
 
-// Runs a model whose inputs and outputs lie one behind the other in the regions `input_data` and `output_data`.
+// Runs a model whose inputs and outputs lie one behind the other in the regions `input_data` and
+// `output_data`.
 inline void RunInRegions(
     const std::unique_ptr<nic::InferContext>& context, const std::vector<size_t>& input_sizes, size_t output_size) {
   std::unique_ptr<nic::InferContext::Options> options;

@@ -1,4 +1,5 @@
-// What the simple_* programs share: their flags, contexts for both protocols, the check of results, and the way they fail.
+// What the simple_* programs share: their flags, contexts for both protocols, the check of results,
+// and the way they fail.
 #pragma once
 
 #include <getopt.h>
@@ -170,7 +171,8 @@ inline void RequestOutputs(const std::unique_ptr<nic::InferContext>& context) {
   Check(context->SetRunOptions(*options), "unable to set inference options");
 }
 
-// Sets the inputs of `simple`: 0 to 15, and ones. The vectors must stay as they are until the request has completed.
+// Sets the inputs of `simple`: 0 to 15, and ones. The vectors must stay as they are until the
+// request has completed.
 inline void SetInputs(
     const std::unique_ptr<nic::InferContext>& context, const std::vector<int32_t>& input0,
     const std::vector<int32_t>& input1) {

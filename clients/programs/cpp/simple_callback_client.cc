@@ -1,4 +1,5 @@
-// Sends requests to the model `simple` without waiting: two whose callbacks take the results, one whose result is taken later.
+// Sends requests to the model `simple` without waiting: two whose callbacks take the results, one
+// whose result is taken later.
 #include <condition_variable>
 #include <mutex>
 

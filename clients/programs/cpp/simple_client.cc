@@ -1,4 +1,5 @@
-// Adds and subtracts sixteen numbers with the model `simple`, after a look at health and status of the server.
+// Adds and subtracts sixteen numbers with the model `simple`, after a look at health and status of
+// the server.
 #include "simple.h"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,5 @@
-// Sends two sequences of numbers to a model that adds them up: `simple_sequence`, or with -d `simple_dyna_sequence`.
+// Sends two sequences of numbers to a model that adds them up: `simple_sequence`, or with -d
+// `simple_dyna_sequence`.
 #include <condition_variable>
 #include <mutex>
 

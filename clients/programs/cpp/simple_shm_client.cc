@@ -1,4 +1,5 @@
-// Adds and subtracts sixteen numbers with the model `simple`, with inputs and outputs in shared memory.
+// Adds and subtracts sixteen numbers with the model `simple`, with inputs and outputs in shared
+// memory.
 #include "shared_region.h"
 
 int main(int argc, char** argv) {

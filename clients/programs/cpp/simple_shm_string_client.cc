@@ -1,4 +1,5 @@
-// Adds and subtracts decimal strings with the model `simple_string`, with inputs and outputs in shared memory.
+// Adds and subtracts decimal strings with the model `simple_string`, with inputs and outputs in
+// shared memory.
 #include "shared_region.h"
 
 namespace {

@@ -60,7 +60,8 @@ def main():
         order = "streaming : streaming"
         results = run_interleaved(streams, ids, sequences)
     else:
-        # Without a stream, requests that are sent at once may overtake each other: each waits for its response.
+        # Without a stream, requests that are sent at once may overtake each other: each waits for
+        # its response.
         single = InferContext(flags.url, ProtocolType.GRPC, model, -1, flags.verbose, ids[1])
         contexts = [single, streams] if flags.reverse else [streams, single]
         order = "non-streaming : streaming" if flags.reverse else "streaming : non-streaming"

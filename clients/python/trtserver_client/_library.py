@@ -409,7 +409,8 @@ _OTHERS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "v1_client_last_request_id": (c_uint64, (_CLIENT,)),
     "v1_context_free": (None, (_CONTEXT,)),
     "v1_result_free": (None, (_RESULT,)),
-    # An error or None: the caller checks, because a function in Python would cost as much as the call.
+    # An error or None: the caller checks, because a function in Python would cost as much as the
+    # call.
     "v1_prepared_infer": (c_void_p, (_PREPARED, c_char_p, c_size_t, c_void_p, c_size_t)),
     "v1_prepared_free": (None, (_PREPARED,)),
     "v1_queue_wait": (c_void_p, (_QUEUE, _BOOL)),

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// Splits TEXT into words and sends one response per word: several responses to one request, from a thread of the backend,
-// until the text ends or the request is cancelled.
+// SPDX-License-Identifier: Apache-2.0 Splits TEXT into words and sends one response per word:
+// several responses to one request, from a thread of the backend, until the text ends or the
+// request is cancelled.
 //
-// Model parameters (or, for all models, settings of the backend): `delay_ms` between two words, 0 by default;
-// `max_words` that a text may have, no limit by default.
+// Model parameters (or, for all models, settings of the backend): `delay_ms` between two words, 0
+// by default; `max_words` that a text may have, no limit by default.
 #include <trtserver/backend.hpp>
 
 #include <chrono>
@@ -98,8 +98,9 @@ public:
     changed_.notify_all();
   }
 
-  // A request was cancelled. Wakes the thread, which checks all jobs. The lock orders this notification after the thread's
-  // check or before it; without the lock it could be lost between the check and the wait.
+  // A request was cancelled. Wakes the thread, which checks all jobs. The lock orders this
+  // notification after the thread's check or before it; without the lock it could be lost between
+  // the check and the wait.
   void cancel(trtserver::RequestKey) {
     const std::lock_guard<std::mutex> lock(mutex_);
     changed_.notify_all();
@@ -126,7 +127,8 @@ private:
     }
   }
 
-  // A job that is due or cancelled. Waits if there is none, then returns end(): the caller checks again.
+  // A job that is due or cancelled. Waits if there is none, then returns end(): the caller checks
+  // again.
   std::list<Job>::iterator ready(std::unique_lock<std::mutex> &lock) {
     auto first = jobs_.end();
     for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
@@ -146,7 +148,8 @@ private:
     return first;
   }
 
-  // Sends the next response of a job; false if it was the last. Catches everything, since exceptions must not leave the thread.
+  // Sends the next response of a job; false if it was the last. Catches everything, since
+  // exceptions must not leave the thread.
   bool step(Job &job) noexcept {
     try {
       if (job.responder.cancelled()) {

@@ -1,11 +1,13 @@
-//! Shared by a load and the backends that open its models: whether it is broken off, and how far it is.
+//! Shared by a load and the backends that open its models: whether it is broken off, and how far it
+//! is.
 
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by a load, the threads that wait for its child processes, and the scopes of the models that it opens. Cancelled once, for
-/// good: child processes are killed, and a backend in this process learns it when it next reports its progress.
+/// Shared by a load, the threads that wait for its child processes, and the scopes of the models
+/// that it opens. Cancelled once, for good: child processes are killed, and a backend in this
+/// process learns it when it next reports its progress.
 #[derive(Clone, Debug, Default)]
 pub struct CancelFlag(Arc<CancelState>);
 

@@ -1,5 +1,5 @@
-//! The tables of `docs/compatibility`, for unit tests that compare them with the flags, routes, messages, fields and metrics
-//! of the server.
+//! The tables of `docs/compatibility`, for unit tests that compare them with the flags, routes,
+//! messages, fields and metrics of the server.
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +40,8 @@ fn docs() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// The rows of a page of `docs/compatibility`. States other than `works` need a remark, and links a file.
+/// The rows of a page of `docs/compatibility`. States other than `works` need a remark, and links a
+/// file.
 pub fn rows(page: &str) -> Vec<Row> {
     let folder = docs().join("compatibility");
     let text = fs::read_to_string(folder.join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));

@@ -9,12 +9,14 @@ pub fn is_entry(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
 }
 
-/// Whether an entry of a repository counts nowhere: hidden files, copies that editors and transfers make meanwhile.
+/// Whether an entry of a repository counts nowhere: hidden files, copies that editors and transfers
+/// make meanwhile.
 pub fn is_ignored(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~') || name.ends_with(".tmp") || name == "lost+found"
 }
 
-/// Sorted names in a directory, and whether each is a directory. Links are followed. Without [ignored](is_ignored) names.
+/// Sorted names in a directory, and whether each is a directory. Links are followed. Without
+/// [ignored](is_ignored) names.
 pub fn list_dir(dir: &Path) -> Result<Vec<(String, bool)>> {
     let fail = |e: std::io::Error| {
         Error::internal(format!("unable to read directory '{}': {e}", dir.display()))

@@ -1,6 +1,7 @@
-//! The allocator: its use of memory, and free memory that is returned to the system. Large blocks are mappings of their own. The
-//! buffers of closed connections and of large messages lie between live allocations, where the allocator keeps them until it is
-//! asked (`malloc_trim`). That leaves the free memory at the end of a thread's heap: at most the trim threshold below.
+//! The allocator: its use of memory, and free memory that is returned to the system. Large blocks
+//! are mappings of their own. The buffers of closed connections and of large messages lie between
+//! live allocations, where the allocator keeps them until it is asked (`malloc_trim`). That leaves
+//! the free memory at the end of a thread's heap: at most the trim threshold below.
 
 use crate::clock::now_ns;
 use crate::timer::DeadlineCallback;
@@ -11,9 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Delay after something was freed, and minimum interval between two trims.
 const DELAY_NS: u64 = 3_000_000_000;
 
-/// Blocks of this size and more are mapped: freed, they go back to the system, and growing one moves pages instead of
-/// bytes. By default glibc raises its threshold to the largest block that was ever freed (up to 32 MiB), after which freed
-/// expansions and JSON bodies stay in the process beyond the memory budget.
+/// Blocks of this size and more are mapped: freed, they go back to the system, and growing one
+/// moves pages instead of bytes. By default glibc raises its threshold to the largest block that
+/// was ever freed (up to 32 MiB), after which freed expansions and JSON bodies stay in the process
+/// beyond the memory budget.
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 
@@ -38,8 +40,8 @@ pub struct HeapUsage {
     pub mapped: u64,
 }
 
-/// What the allocator uses. Takes the locks of its arenas one after another and counts their free blocks, which may take
-/// milliseconds.
+/// What the allocator uses. Takes the locks of its arenas one after another and counts their free
+/// blocks, which may take milliseconds.
 pub fn read_heap_usage() -> Option<HeapUsage> {
     #[cfg(target_env = "gnu")]
     {
@@ -60,7 +62,8 @@ pub struct HeapTrimmer {
     scheduled: AtomicBool,
 }
 
-/// Schedules a trim unless one is scheduled. Called after something was freed: a connection, or the blocks of large tensors.
+/// Schedules a trim unless one is scheduled. Called after something was freed: a connection, or the
+/// blocks of large tensors.
 pub fn trim_soon() {
     let Some(upkeep) = upkeep::get_upkeep() else { return };
     let (heap, timer) = (&upkeep.heap, upkeep.timer);

@@ -5,8 +5,8 @@
 //! - [`stats`]: counters and latency histograms of model versions, merged when they are read.
 //! - [`budget`]: bytes that requests and responses may hold; [`ledger`]: who holds which bytes.
 //! - [`arena`]: memory that the server shares with the processes of isolated models.
-//! - [`heap`], [`reclaim`], [`upkeep`]: the allocator's free memory, large memory that a thread of its
-//!   own unmaps, and what starts both.
+//! - [`heap`], [`reclaim`], [`upkeep`]: the allocator's free memory, large memory that a thread of
+//!   its own unmaps, and what starts both.
 //! - [`cancel_flag`], [`state`], [`request_id`]: a load that is broken off, the phase of the
 //!   server, the id of a request in log lines.
 

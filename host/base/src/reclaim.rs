@@ -1,5 +1,6 @@
-//! Frees large memory on a thread of its own. Unmapping 64 MiB takes milliseconds, in which a network thread would serve no
-//! connection, and holds a lock of the address space that every other mapping of the process waits for.
+//! Frees large memory on a thread of its own. Unmapping 64 MiB takes milliseconds, in which a
+//! network thread would serve no connection, and holds a lock of the address space that every other
+//! mapping of the process waits for.
 
 use crate::sync::{Condvar, Mutex};
 use crate::upkeep;
@@ -19,8 +20,9 @@ pub struct ReclaimQueue {
     not_empty: Condvar,
 }
 
-/// Drops `garbage` on the thread for it; at once without [`upkeep::start_upkeep`]. What pays for the memory, a reservation, is dropped
-/// with it, so that the memory budget includes memory that waits here.
+/// Drops `garbage` on the thread for it; at once without [`upkeep::start_upkeep`]. What pays for
+/// the memory, a reservation, is dropped with it, so that the memory budget includes memory that
+/// waits here.
 pub fn reclaim_later(garbage: impl Send + 'static) {
     if let Some(upkeep) = upkeep::get_upkeep() {
         upkeep.reclaim.push(garbage);

@@ -1,11 +1,13 @@
-//! Reads files into memory that others wrote (of models, `plugin.toml`): regular files only, and none larger than its limit.
+//! Reads files into memory that others wrote (of models, `plugin.toml`): regular files only, and
+//! none larger than its limit.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a regular file; symbolic links are followed. A device or a FIFO might never end or never begin.
+/// Opens a regular file; symbolic links are followed. A device or a FIFO might never end or never
+/// begin.
 ///
 /// # Errors
 /// The system's, or what the path is instead of a regular file.

@@ -1,4 +1,5 @@
-//! The id of the request for which a thread is working (`X-Request-Id`): log lines that the thread writes meanwhile contain it.
+//! The id of the request for which a thread is working (`X-Request-Id`): log lines that the thread
+//! writes meanwhile contain it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Longer ids are cut in log lines.
 const MAX_LOGGED: usize = 256;
 
-/// A request with an id has arrived: until then no thread looks for one. Process-wide, as the threads' ids are.
+/// A request with an id has arrived: until then no thread looks for one. Process-wide, as the
+/// threads' ids are.
 static USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -26,7 +28,8 @@ impl RequestId {
         Self(String::from_utf8_lossy(id).into())
     }
 
-    /// The id of the request for which this thread is working. Boxed, because most requests have none.
+    /// The id of the request for which this thread is working. Boxed, because most requests have
+    /// none.
     #[inline]
     pub fn current() -> Option<Box<Self>> {
         if !USED.load(Relaxed) {

@@ -1,8 +1,9 @@
 //! Mutex, read-write lock and condition variable without poisoning.
 //!
-//! std marks a lock as poisoned when a thread panics while it holds the guard, and every later `lock` returns an error.
-//! A panic in this server ends one batch or one connection, never the process, so every caller would ignore the mark.
-//! These wrappers ignore it in one place. A critical section that can panic halfway must leave its data valid.
+//! std marks a lock as poisoned when a thread panics while it holds the guard, and every later
+//! `lock` returns an error. A panic in this server ends one batch or one connection, never the
+//! process, so every caller would ignore the mark. These wrappers ignore it in one place. A
+//! critical section that can panic halfway must leave its data valid.
 
 use std::fmt;
 use std::sync::{self, PoisonError};

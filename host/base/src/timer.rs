@@ -1,7 +1,8 @@
 //! Timer: one thread that calls back at scheduled times.
 //!
-//! Instances wait for batching delays themselves. This thread is for deadlines while all of them are busy (queue timeouts,
-//! idle sequences) or idle (memory that is returned to the system). It sleeps until the next deadline.
+//! Instances wait for batching delays themselves. This thread is for deadlines while all of them
+//! are busy (queue timeouts, idle sequences) or idle (memory that is returned to the system). It
+//! sleeps until the next deadline.
 
 use crate::clock::now_ns;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -61,8 +62,8 @@ impl DeadlineTimer {
         Box::leak(Box::default())
     }
 
-    /// Calls `callback` at `at_ns` or a little later. This replaces the time that was scheduled for it before. A callback
-    /// that is dropped by then is not called.
+    /// Calls `callback` at `at_ns` or a little later. This replaces the time that was scheduled for
+    /// it before. A callback that is dropped by then is not called.
     pub fn schedule(&'static self, at_ns: u64, callback: Weak<dyn DeadlineCallback>) {
         let mut state = self.lock();
         if state.set(at_ns, callback) {

@@ -1,11 +1,13 @@
-//! Giving memory back to the system: the timer that schedules it, the thread that unmaps, the trims of the allocator.
+//! Giving memory back to the system: the timer that schedules it, the thread that unmaps, the trims
+//! of the allocator.
 
 use crate::heap::HeapTrimmer;
 use crate::reclaim::ReclaimQueue;
 use crate::timer::{DeadlineCallback, DeadlineTimer};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Process-wide: memory reaches it where it is dropped. Tools and child processes of models have none.
+/// Process-wide: memory reaches it where it is dropped. Tools and child processes of models have
+/// none.
 static UPKEEP: OnceLock<Upkeep> = OnceLock::new();
 
 /// What gives memory back to the system.
@@ -15,7 +17,8 @@ pub struct Upkeep {
     pub heap: Arc<HeapTrimmer>,
 }
 
-/// Starts the thread that unmaps; trims are scheduled with `timer`. A process has one upkeep: the first.
+/// Starts the thread that unmaps; trims are scheduled with `timer`. A process has one upkeep: the
+/// first.
 ///
 /// # Errors
 /// The system starts no threads.

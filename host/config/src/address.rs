@@ -1,4 +1,5 @@
-//! Addresses of listeners, as `--http-address` and its siblings take them: IPv4, IPv6, host names and Unix sockets.
+//! Addresses of listeners, as `--http-address` and its siblings take them: IPv4, IPv6, host names
+//! and Unix sockets.
 
 use super::values::FlagValues;
 use std::fmt;
@@ -11,7 +12,8 @@ const MAX_UNIX_PATH: usize = 107;
 /// One address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// An IPv4 address, an IPv6 address without brackets, or a host name. Listens on the port of the listener.
+    /// An IPv4 address, an IPv6 address without brackets, or a host name. Listens on the port of
+    /// the listener.
     Host(String),
     /// `unix:PATH`.
     Unix(PathBuf),
@@ -95,8 +97,8 @@ pub fn parse_addresses(v: &FlagValues, name: &str) -> Result<Vec<ListenAddress>,
     Ok(all)
 }
 
-/// The addresses of a listener without a flag of its own: the TCP addresses of HTTP. If HTTP has only Unix sockets, the loopback
-/// address, so that nothing is open to other machines.
+/// The addresses of a listener without a flag of its own: the TCP addresses of HTTP. If HTTP has
+/// only Unix sockets, the loopback address, so that nothing is open to other machines.
 pub fn grpc_addresses_beside(http: &[ListenAddress]) -> Vec<ListenAddress> {
     let hosts: Vec<_> = http.iter().filter(|address| address.is_host()).cloned().collect();
     if hosts.is_empty() { vec![ListenAddress::Host("127.0.0.1".to_owned())] } else { hosts }

@@ -26,8 +26,8 @@ pub fn backend_config(flags: &GivenFlags, v: &FlagValues) -> Result<BackendConfi
     Ok(config)
 }
 
-/// Settings by backend name, from texts `[NAME,]KEY=VALUE`; the empty name is for all backends. A comma ends the name
-/// only if it comes before the equals sign.
+/// Settings by backend name, from texts `[NAME,]KEY=VALUE`; the empty name is for all backends. A
+/// comma ends the name only if it comes before the equals sign.
 pub fn backend_settings<'a>(texts: impl Iterator<Item = &'a str>) -> Result<BackendConfig, String> {
     let mut config: BackendConfig = BTreeMap::new();
     for text in texts {

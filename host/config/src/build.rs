@@ -139,7 +139,8 @@ pub fn build_settings(
     })
 }
 
-/// Whether no other machine can send load requests to these addresses, or only one that has the key.
+/// Whether no other machine can send load requests to these addresses, or only one that has the
+/// key.
 fn are_loads_private(
     served: bool,
     addresses: &[ListenAddress],
@@ -163,8 +164,8 @@ fn parse_restrictions(
     ApiRestrictions::parse(flag, what, prefix, &v.texts(flag))
 }
 
-/// Addresses and port of the additional listener for health. It exists where one of its two flags is given; a port that is
-/// HTTP's needs no listener of its own.
+/// Addresses and port of the additional listener for health. It exists where one of its two flags
+/// is given; a port that is HTTP's needs no listener of its own.
 fn health_settings(
     flags: &GivenFlags,
     v: &FlagValues,
@@ -267,8 +268,9 @@ fn log_settings(
     })
 }
 
-/// `--model-control-mode` takes precedence. Without it `--allow-model-control` decides, which excludes polling, then the
-/// flags of polling: TRTIS polled without any of them, which this server and Triton do not. An interval of 0 disables polling.
+/// `--model-control-mode` takes precedence. Without it `--allow-model-control` decides, which
+/// excludes polling, then the flags of polling: TRTIS polled without any of them, which this server
+/// and Triton do not. An interval of 0 disables polling.
 fn control_mode(flags: &GivenFlags, v: &FlagValues) -> Result<ControlMode, String> {
     let polls = match poll_secs(v)? {
         0 => ControlMode::None,
@@ -313,7 +315,8 @@ fn model_config_name(v: &FlagValues) -> Result<Option<String>, String> {
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-/// Repositories of the flag's three spellings. The command line replaces the repositories of the `--config` file.
+/// Repositories of the flag's three spellings. The command line replaces the repositories of the
+/// `--config` file.
 fn model_repositories(flags: &GivenFlags, v: &FlagValues) -> Vec<PathBuf> {
     let names = REPOSITORY_FLAGS.into_iter().filter(|name| flags.get(name).is_some());
     let typed = |name: &&str| flags.get(name).is_some_and(|g| g.origin == FlagOrigin::CommandLine);
@@ -347,13 +350,14 @@ fn ready_models(flags: &GivenFlags, v: &FlagValues) -> Result<Vec<String>, Strin
     Ok(names.into_iter().collect())
 }
 
-/// The repository is given by a flag of TRTIS, such as `--model-store`, not by Triton's `--model-repository`.
+/// The repository is given by a flag of TRTIS, such as `--model-store`, not by Triton's
+/// `--model-repository`.
 fn is_trtis_start_line(flags: &GivenFlags) -> bool {
     flags.get("model-repository").is_none()
 }
 
-/// Without a flag that says it, the spelling of the repository's flag decides: a start line of Triton completes configurations, one
-/// of TRTIS does not.
+/// Without a flag that says it, the spelling of the repository's flag decides: a start line of
+/// Triton completes configurations, one of TRTIS does not.
 fn strict_model_config(flags: &GivenFlags, v: &FlagValues) -> Result<bool, String> {
     let given = flags.get("strict-model-config").is_some();
     let strict = match given {

@@ -2,7 +2,8 @@
 
 use super::{ListenAddress, ServerSettings};
 
-/// Refuses settings that are each valid but exclude each other. The first four texts are those of Triton.
+/// Refuses settings that are each valid but exclude each other. The first four texts are those of
+/// Triton.
 pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
     // Listeners on Unix sockets only have no port.
     let port = |on: bool, addresses: &[ListenAddress], port: Option<u16>| {

@@ -1,4 +1,5 @@
-//! `--http-header-forward-pattern` and `--grpc-header-forward-pattern`: a regular expression for names of headers.
+//! `--http-header-forward-pattern` and `--grpc-header-forward-pattern`: a regular expression for
+//! names of headers.
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -6,7 +7,8 @@ use regex::bytes::{Regex, RegexBuilder};
 const MAX_PATTERN: usize = 4 << 10;
 const MAX_COMPILED: usize = 1 << 20;
 
-/// A header is forwarded if some part of its name matches. Ignores case unless the pattern begins with `(?-i)`.
+/// A header is forwarded if some part of its name matches. Ignores case unless the pattern begins
+/// with `(?-i)`.
 #[derive(Clone, Debug)]
 pub struct HeaderPattern(Regex);
 

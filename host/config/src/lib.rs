@@ -1,7 +1,7 @@
 //! Settings of the server: values of flags read, checked, and with defaults filled in.
 //!
-//! Pure: nothing here exits, prints, binds or reads the model repository. The files it reads are the `--config` file and, when the
-//! server asks for it, the `--platform-config-file`.
+//! Pure: nothing here exits, prints, binds or reads the model repository. The files it reads are
+//! the `--config` file and, when the server asks for it, the `--platform-config-file`.
 
 #![forbid(unsafe_code)]
 
@@ -53,8 +53,8 @@ pub struct ProcessExit {
     pub stderr: String,
 }
 
-/// Settings from a command line, the program's own name first. `abi` is the version of the plugin interface, for
-/// `--version`.
+/// Settings from a command line, the program's own name first. `abi` is the version of the plugin
+/// interface, for `--version`.
 pub fn from_args(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,

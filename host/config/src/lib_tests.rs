@@ -1,4 +1,5 @@
-//! Unit tests of `config`: command lines and the settings, or the exit code and text, that they result in.
+//! Unit tests of `config`: command lines and the settings, or the exit code and text, that they
+//! result in.
 
 use super::testing::{error_of, run};
 use super::*;

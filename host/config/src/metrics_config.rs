@@ -37,7 +37,8 @@ fn parse_switch(value: &str) -> Option<bool> {
     }
 }
 
-/// The quantiles. Their errors are only checked: the buckets of the histogram decide how exact a value is.
+/// The quantiles. Their errors are only checked: the buckets of the histogram decide how exact a
+/// value is.
 fn parse_quantiles(text: &str) -> Option<Vec<f64>> {
     let share = |text: &str| {
         let share = text.trim().parse::<f64>().ok()?;

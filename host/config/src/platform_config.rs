@@ -1,5 +1,5 @@
-//! `--platform-config-file`: settings by platform, as releases up to v1.0 read them, turned into settings of backends.
-//! The file and its platforms are those of docs/protocol/v1.md §1.2.
+//! `--platform-config-file`: settings by platform, as releases up to v1.0 read them, turned into
+//! settings of backends. The file and its platforms are those of docs/protocol/v1.md §1.2.
 
 use super::backend_config::BackendConfig;
 use std::path::Path;
@@ -90,7 +90,8 @@ fn session_settings(config: &ConfigProto) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Replaces `[type.googleapis.com/PACKAGE.NAME]` by `NAME` and blanks, so that places in errors stay true.
+/// Replaces `[type.googleapis.com/PACKAGE.NAME]` by `NAME` and blanks, so that places in errors
+/// stay true.
 fn without_type_urls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,5 @@
-//! `--http-restricted-api` and `--grpc-restricted-protocol`: groups of endpoints that require a header with a secret value.
+//! `--http-restricted-api` and `--grpc-restricted-protocol`: groups of endpoints that require a
+//! header with a secret value.
 
 use std::fmt;
 
@@ -54,8 +55,9 @@ impl fmt::Debug for HeaderRestriction {
 pub struct ApiRestrictions([Option<HeaderRestriction>; GROUPS.len()]);
 
 impl ApiRestrictions {
-    /// From the values of the flag `--FLAG`, each `GROUP[,GROUP…]:KEY=VALUE`. `prefix` precedes the keys in headers, `what` names
-    /// a group in errors. `None` without values. The texts of the errors are Triton's.
+    /// From the values of the flag `--FLAG`, each `GROUP[,GROUP…]:KEY=VALUE`. `prefix` precedes the
+    /// keys in headers, `what` names a group in errors. `None` without values. The texts of the
+    /// errors are Triton's.
     pub fn parse(
         flag: &str,
         what: &str,

@@ -20,8 +20,8 @@ pub struct ServerSettings {
     pub server_name: String,
     /// Server version that clients see.
     pub server_version: String,
-    /// The environment gives a TRTIS release before v1.13 as the server's version: the v1 status has the fields and, in JSON,
-    /// the lowerCamelCase names of that time.
+    /// The environment gives a TRTIS release before v1.13 as the server's version: the v1 status
+    /// has the fields and, in JSON, the lowerCamelCase names of that time.
     pub before_v1_13: bool,
     pub exit_on_error: bool,
     /// Grace period for in-flight requests at shutdown.
@@ -35,8 +35,8 @@ pub struct ServerSettings {
     pub ready_models: Vec<String>,
     pub log: LogSettings,
 
-    /// Directories and URLs of object stores: at least one, in the order given, without duplicates. Not checked for
-    /// existence.
+    /// Directories and URLs of object stores: at least one, in the order given, without duplicates.
+    /// Not checked for existence.
     pub model_repositories: Vec<PathBuf>,
     /// Respond like releases 18.04 and 18.05, because their flag `--model_base_path` was used.
     pub emulate_18_04: bool,
@@ -101,7 +101,8 @@ pub struct ServerSettings {
     pub grpc_port: u16,
     pub reuse_grpc_port: bool,
 
-    /// Bytes that requests and responses may hold; `None`: a share of the memory that the process may use.
+    /// Bytes that requests and responses may hold; `None`: a share of the memory that the process
+    /// may use.
     pub max_request_memory: Option<u64>,
     pub unread: UnreadLimits,
     /// Limits of a request body as it is sent.
@@ -181,8 +182,8 @@ pub struct LogSettings {
     pub format: LogFormat,
     /// `None`: standard error.
     pub file: Option<PathBuf>,
-    /// Escape control characters in messages, so that a message cannot imitate a log line. False only if the
-    /// environment disables it.
+    /// Escape control characters in messages, so that a message cannot imitate a log line. False
+    /// only if the environment disables it.
     pub escape: bool,
 }
 

@@ -1,8 +1,9 @@
 //! The functions of the CUDA driver library that the server calls, looked up at run time.
 //!
-//! Types and constants are cudarc's. Its functions are not used: they end the process where the library or one of its functions is
-//! missing, though an old driver lacks some that the server can do without, and their result is an enum, which a newer driver's
-//! code would make undefined behaviour.
+//! Types and constants are cudarc's. Its functions are not used: they end the process where the
+//! library or one of its functions is missing, though an old driver lacks some that the server can
+//! do without, and their result is an enum, which a newer driver's code would make undefined
+//! behaviour.
 
 use super::codes::SUCCESS;
 use cudarc::driver::sys;
@@ -45,8 +46,8 @@ impl fmt::Display for CudaError {
 /// Writes a constant string for a result code.
 type ErrorText = unsafe extern "C" fn(u32, *mut *const c_char) -> u32;
 
-/// Declares [`CudaApi`]: for each function its name here, its symbols (newest first) and its arguments. A function behind
-/// `optional` may be missing.
+/// Declares [`CudaApi`]: for each function its name here, its symbols (newest first) and its
+/// arguments. A function behind `optional` may be missing.
 macro_rules! functions {
     (
         texts { $($text:ident $text_symbols:tt;)* }
@@ -181,7 +182,8 @@ impl CudaApi {
     fn error(&self, function: &'static str, code: u32) -> CudaError {
         let text = |get: ErrorText| {
             let mut text = null();
-            // SAFETY: the driver writes a pointer to a constant string, or null for an unknown code.
+            // SAFETY: the driver writes a pointer to a constant string, or null for an unknown
+            // code.
             unsafe {
                 if get(code, &mut text) != SUCCESS || text.is_null() {
                     return None;

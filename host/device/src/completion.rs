@@ -1,7 +1,8 @@
 //! Calls back when events are reached: one thread per GPU instance sleeps on its next event.
 //!
-//! Host functions of the driver (`cuLaunchHostFunc`) would need no thread, but the driver drops them when a device is
-//! lost, and the requests behind them would never be answered. PendingEvent for an event returns an error then.
+//! Host functions of the driver (`cuLaunchHostFunc`) would need no thread, but the driver drops
+//! them when a device is lost, and the requests behind them would never be answered. PendingEvent
+//! for an event returns an error then.
 
 use super::context::CudaContext;
 use super::event::CudaEvent;

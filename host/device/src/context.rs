@@ -1,4 +1,5 @@
-//! The primary context of a GPU: made current for a call, checked after it, and marked lost by a sticky error.
+//! The primary context of a GPU: made current for a call, checked after it, and marked lost by a
+//! sticky error.
 
 use super::api::{CuContext, CudaApi, CudaError};
 use super::codes::{OUT_OF_MEMORY, is_sticky};
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::Mutex;
 
-/// The context that the server and the frameworks in its process share. Retained when it is first used, and kept: a
-/// framework that was used once keeps it too.
+/// The context that the server and the frameworks in its process share. Retained when it is first
+/// used, and kept: a framework that was used once keeps it too.
 pub struct CudaContext {
     pub(super) api: &'static CudaApi,
     pub(super) ordinal: i32,
@@ -42,7 +43,8 @@ impl CudaContext {
         }
     }
 
-    /// The driver's handle; the first call creates the context, which takes some hundred milliseconds.
+    /// The driver's handle; the first call creates the context, which takes some hundred
+    /// milliseconds.
     pub fn handle(&self) -> Result<CuContext> {
         let handle = self.handle.load(Ordering::Acquire);
         if !handle.is_null() {
@@ -115,8 +117,8 @@ impl CudaContext {
         }
     }
 
-    /// Calls `watcher` with the reason when the device is lost, at once if it is already; not after the guard is dropped.
-    /// The watcher runs on the thread that found the device lost.
+    /// Calls `watcher` with the reason when the device is lost, at once if it is already; not after
+    /// the guard is dropped. The watcher runs on the thread that found the device lost.
     pub fn on_lost(&'static self, watcher: impl FnOnce(&str) + Send + 'static) -> LostWatch {
         let id = self.next_watcher.fetch_add(1, Ordering::Relaxed);
         let mut watchers = self.watchers.lock();
@@ -131,7 +133,8 @@ impl CudaContext {
         LostWatch { context: self, id }
     }
 
-    /// Turns the result of a driver call into one of the server; a sticky error marks the device lost.
+    /// Turns the result of a driver call into one of the server; a sticky error marks the device
+    /// lost.
     pub(super) fn check<T>(&self, result: Result<T, CudaError>) -> Result<T> {
         result.map_err(|e| self.error(&e))
     }

@@ -16,7 +16,8 @@ const LIBRARY: &str = "libcuda.so.1";
 /// The oldest CUDA version whose driver has every function that the server needs.
 const MIN_VERSION: i32 = 10_000;
 
-/// Process-wide, as `cuInit` is; backends ask for devices in functions that get no pointer to the host.
+/// Process-wide, as `cuInit` is; backends ask for devices in functions that get no pointer to the
+/// host.
 static DRIVER: ProcessDriver = ProcessDriver { settings: OnceLock::new(), found: OnceLock::new() };
 
 struct ProcessDriver {
@@ -24,7 +25,8 @@ struct ProcessDriver {
     found: OnceLock<Result<&'static GpuDriver, DriverAbsence>>,
 }
 
-/// Sets the settings of this process, before [`GpuDriver::get`] is called first; later calls have no effect.
+/// Sets the settings of this process, before [`GpuDriver::get`] is called first; later calls have
+/// no effect.
 pub fn configure_devices(settings: DeviceSettings) {
     let _ = DRIVER.settings.set(settings);
 }

@@ -1,4 +1,5 @@
-//! Events: points in the work of a stream, which other streams and threads wait for. Taken from a pool per device.
+//! Events: points in the work of a stream, which other streams and threads wait for. Taken from a
+//! pool per device.
 
 use super::api::{CuEvent, EVENT_FLAGS};
 use super::codes::NOT_READY;
@@ -56,8 +57,8 @@ impl EventPool {
     }
 }
 
-/// One event; returns to its pool when dropped. Streams that were made to wait for it do so nevertheless, since the
-/// driver notes the recorded work when the wait is queued.
+/// One event; returns to its pool when dropped. Streams that were made to wait for it do so
+/// nevertheless, since the driver notes the recorded work when the wait is queued.
 pub struct CudaEvent {
     pool: &'static EventPool,
     handle: EventHandle,

@@ -1,4 +1,5 @@
-//! Free device memory by size, in the order of streams, for drivers without memory pools (before CUDA 11.2).
+//! Free device memory by size, in the order of streams, for drivers without memory pools (before
+//! CUDA 11.2).
 
 use super::api::CuPtr;
 use super::context::CudaContext;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::Mutex;
 
-/// Blocks of one device, allocated with `cuMemAlloc`, which synchronises the device, and therefore kept.
+/// Blocks of one device, allocated with `cuMemAlloc`, which synchronises the device, and therefore
+/// kept.
 pub struct FreeLists {
     context: &'static CudaContext,
     events: &'static EventPool,
@@ -59,7 +61,8 @@ impl FreeLists {
         }
     }
 
-    /// Takes back a block that is not used by work behind this point of `stream`. The context is current.
+    /// Takes back a block that is not used by work behind this point of `stream`. The context is
+    /// current.
     pub fn free(&self, address: CuPtr, bytes: usize, stream: &Arc<CudaStream>) {
         // `alloc` has checked the size.
         let Some(class) = size_class(bytes) else { return };

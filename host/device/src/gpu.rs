@@ -125,7 +125,8 @@ impl GpuDevice {
         IpcMemory::open(self.context, handle)
     }
 
-    /// Copies between host and device memory and waits for it, on a stream of its own: for tensors whose instance has none.
+    /// Copies between host and device memory and waits for it, on a stream of its own: for tensors
+    /// whose instance has none.
     ///
     /// # Safety
     /// Both ranges are valid, the source unchanged and the target unused, until the call returns.

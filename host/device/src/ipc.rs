@@ -6,7 +6,8 @@ use cudarc::driver::sys::CUipcMemHandle;
 use std::ffi::c_char;
 use trtserver_base::error::Result;
 
-/// An allocation of another process. Closed when dropped: work that uses it must be complete by then.
+/// An allocation of another process. Closed when dropped: work that uses it must be complete by
+/// then.
 pub struct IpcMemory {
     context: &'static CudaContext,
     address: CuPtr,

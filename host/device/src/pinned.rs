@@ -33,8 +33,8 @@ struct PinnedAddress(NonNull<u8>);
 
 // SAFETY: memory that the pool owns, used by one thread at a time.
 unsafe impl Send for PinnedAddress {}
-// SAFETY: a shared `PinnedAddress` is only a number; the pool gives the memory at it to one user at a
-// time.
+// SAFETY: a shared `PinnedAddress` is only a number; the pool gives the memory at it to one user at
+// a time.
 unsafe impl Sync for PinnedAddress {}
 
 impl PinnedPool {
@@ -42,7 +42,8 @@ impl PinnedPool {
         Self { api, limit, state: Mutex::default(), tagged: LedgerTable::new() }
     }
 
-    /// A block for copies to and from any device; pinned through `context`, entered under `tag`. Its contents are undefined.
+    /// A block for copies to and from any device; pinned through `context`, entered under `tag`.
+    /// Its contents are undefined.
     ///
     /// # Errors
     /// The pool is exhausted: the caller may copy from or to pageable memory instead.
@@ -89,8 +90,8 @@ impl PinnedPool {
         Some(self.hand_out(&mut state, address, (class, bytes), tag))
     }
 
-    /// Counts a new block of this size as held, in place of free blocks of other sizes, which the caller unpins. False if it does
-    /// not fit.
+    /// Counts a new block of this size as held, in place of free blocks of other sizes, which the
+    /// caller unpins. False if it does not fit.
     fn make_place(&self, class: usize) -> (bool, Vec<PinnedAddress>) {
         let mut state = self.state.lock();
         let mut unpinned = Vec::new();
@@ -162,7 +163,8 @@ impl PinnedPool {
     }
 }
 
-/// A block of pinned memory. It is used again after it is dropped: copies from and to it must be complete by then.
+/// A block of pinned memory. It is used again after it is dropped: copies from and to it must be
+/// complete by then.
 pub struct PinnedMemory {
     pool: &'static PinnedPool,
     address: PinnedAddress,

@@ -1,5 +1,5 @@
-//! Device memory, allocated and freed in the order of a stream: by the driver's memory pool, or by free lists of our own
-//! where the driver has none.
+//! Device memory, allocated and freed in the order of a stream: by the driver's memory pool, or by
+//! free lists of our own where the driver has none.
 
 use super::api::{CuPool, CuPtr};
 use super::context::CudaContext;
@@ -76,7 +76,8 @@ impl DevicePool {
         }
     }
 
-    /// Memory for work that is queued on `stream` from now on, entered under `tag`. Its contents are undefined.
+    /// Memory for work that is queued on `stream` from now on, entered under `tag`. Its contents
+    /// are undefined.
     ///
     /// # Errors
     /// The device has too little free memory, or is lost.
@@ -160,7 +161,8 @@ impl DevicePool {
         Ok(self.source.get_or_init(|| created))
     }
 
-    /// A pool of our own: a framework that uses the device's default pool changes nothing in this one.
+    /// A pool of our own: a framework that uses the device's default pool changes nothing in this
+    /// one.
     fn create(&self) -> Result<DriverPool> {
         let props = CUmemPoolProps {
             allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -211,7 +213,8 @@ impl DevicePool {
     }
 }
 
-/// A block of device memory. Dropping it frees it in the order of the stream that it was allocated for, or of
+/// A block of device memory. Dropping it frees it in the order of the stream that it was allocated
+/// for, or of
 /// [`DeviceMemory::release_on`]: all other work that uses the memory must be complete by then, or that stream must wait
 /// for it.
 pub struct DeviceMemory {

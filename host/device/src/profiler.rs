@@ -1,5 +1,6 @@
-//! Starts and stops the CUDA profiler of this process, as `cudaProfilerStart` and `cudaProfilerStop` do for a profiling tool such
-//! as Nsight Systems (`--capture-range=cudaProfilerApi`).
+//! Starts and stops the CUDA profiler of this process, as `cudaProfilerStart` and
+//! `cudaProfilerStop` do for a profiling tool such as Nsight Systems
+//! (`--capture-range=cudaProfilerApi`).
 
 use super::driver::GpuDriver;
 use trtserver_base::error::Result;
@@ -12,8 +13,8 @@ pub enum ProfilerCommand {
 }
 
 impl ProfilerCommand {
-    /// Applies to every GPU that this process has used; returns how many these are. Child processes of isolated models are not
-    /// affected.
+    /// Applies to every GPU that this process has used; returns how many these are. Child processes
+    /// of isolated models are not affected.
     ///
     /// # Errors
     /// The driver refuses, or lacks the function.

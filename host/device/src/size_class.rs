@@ -1,4 +1,5 @@
-//! Sizes of pooled blocks: four steps for each power of two, so that at most a fifth of a block is unused.
+//! Sizes of pooled blocks: four steps for each power of two, so that at most a fifth of a block is
+//! unused.
 
 /// The smallest block.
 const MIN: usize = 4096;

@@ -33,7 +33,8 @@ impl CudaStream {
     /// A stream that a backend owns.
     ///
     /// # Safety
-    /// `handle` is a stream of the device's primary context, or null for its default stream, and outlives the value.
+    /// `handle` is a stream of the device's primary context, or null for its default stream, and
+    /// outlives the value.
     pub unsafe fn borrowed(context: &'static CudaContext, handle: CuStream) -> Self {
         Self { context, handle, owned: false }
     }
@@ -49,7 +50,8 @@ impl CudaStream {
     /// Queues a copy between any two memories: host, pinned, this or another device.
     ///
     /// # Safety
-    /// Both ranges stay valid, the source unchanged and the target unused, until the copy is complete.
+    /// Both ranges stay valid, the source unchanged and the target unused, until the copy is
+    /// complete.
     pub unsafe fn copy(&self, to: CuPtr, from: CuPtr, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -72,7 +74,8 @@ impl CudaStream {
         self.context.check(unsafe { self.context.api.set_async(address, 0, bytes, self.handle) })
     }
 
-    /// As [`CudaStream::synchronize`], for work whose memory is reused next. A device that does not tell when its work is complete is lost.
+    /// As [`CudaStream::synchronize`], for work whose memory is reused next. A device that does not
+    /// tell when its work is complete is lost.
     ///
     /// # Errors
     /// The device is lost.

@@ -16,7 +16,8 @@ pub struct InstanceStreams {
     gpu: Option<Arc<GpuStreams>>,
 }
 
-/// The streams of a GPU instance. They live as long as the instance, and the memory that was allocated for them.
+/// The streams of a GPU instance. They live as long as the instance, and the memory that was
+/// allocated for them.
 pub struct GpuStreams {
     pub device: &'static GpuDevice,
     pub compute: Arc<CudaStream>,
@@ -47,8 +48,9 @@ impl Drop for OpenStreamCount {
     }
 }
 
-/// Instances whose streams are not destroyed yet, which may be after the instance is closed: callbacks behind their last work hold them. The
-/// process must not end meanwhile, since the driver does not expect calls then.
+/// Instances whose streams are not destroyed yet, which may be after the instance is closed:
+/// callbacks behind their last work hold them. The process must not end meanwhile, since the driver
+/// does not expect calls then.
 pub fn open_streams() -> usize {
     let devices = GpuDriver::found().map(GpuDriver::devices).unwrap_or_default();
     devices.iter().map(|device| device.open_streams.load(Ordering::Acquire)).sum()
@@ -121,9 +123,10 @@ impl GpuStreams {
         Ok(streams)
     }
 
-    /// Calls `callback` on the completion thread once all work that is queued on `stream` now is complete; in the order
-    /// of these calls. With an error if the device is lost, or has no event for it; then on this thread, and perhaps before earlier
-    /// callbacks, but not before the work is complete: what the callback frees may be reused at once.
+    /// Calls `callback` on the completion thread once all work that is queued on `stream` now is
+    /// complete; in the order of these calls. With an error if the device is lost, or has no event
+    /// for it; then on this thread, and perhaps before earlier callbacks, but not before the work
+    /// is complete: what the callback frees may be reused at once.
     pub fn when_done(&self, stream: &CudaStream, callback: Callback) {
         match self.device.events().record(stream) {
             Ok(event) => self.completions.after(event, callback),

@@ -1,4 +1,5 @@
-//! Tests of streams, events, copies and callbacks with a fake driver, whose work is done later than queued.
+//! Tests of streams, events, copies and callbacks with a fake driver, whose work is done later than
+//! queued.
 
 use super::{GpuStreams, InstanceStreams};
 use crate::testing::FakeCuda;
@@ -15,7 +16,8 @@ fn addressed(bytes: &mut [u8]) -> (u64, usize) {
 
 /// Queues a copy of host memory that outlives the test's waits.
 fn copy(stream: &CudaStream, to: u64, from: u64, bytes: usize) -> Result<()> {
-    // SAFETY: every test keeps its memory until it has waited for the stream, or checks that the copy fails.
+    // SAFETY: every test keeps its memory until it has waited for the stream, or checks that the
+    // copy fails.
     unsafe { stream.copy(to, from, bytes) }
 }
 

@@ -1,4 +1,5 @@
-//! A fake CUDA driver for tests: `tests/fakes/cuda.c`, compiled once, with state of its own for each test.
+//! A fake CUDA driver for tests: `tests/fakes/cuda.c`, compiled once, with state of its own for
+//! each test.
 
 use super::{DeviceSettings, DriverAbsence, GpuDevice, GpuDriver, GpuStreams, StreamPriority};
 use std::collections::BTreeMap;

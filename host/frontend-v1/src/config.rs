@@ -1,4 +1,5 @@
-//! A model's configuration as the v1 protos know it (docs/protocol/v1.md §2.5): the text parsers of clients refuse any other field.
+//! A model's configuration as the v1 protos know it (docs/protocol/v1.md §2.5): the text parsers of
+//! clients refuse any other field.
 
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_ensembling::Step;
@@ -12,8 +13,8 @@ use trtserver_proto::v2::{
     ModelOptimizationPolicy, ModelOutput, ModelSequenceBatching, ModelWarmup,
 };
 
-/// The fields of `config` that v1.13 had, the last release that changed the message. A field that is added to the message later
-/// is left out until it is named here.
+/// The fields of `config` that v1.13 had, the last release that changed the message. A field that
+/// is added to the message later is left out until it is named here.
 pub fn known_to_v1(config: &ModelConfig) -> ModelConfig {
     ModelConfig {
         name: config.name.clone(),

@@ -51,7 +51,8 @@ pub async fn control_model(ctx: &FrontendContext, name: &str, change: Change) ->
     }
 }
 
-/// The texts of v1.x (docs/protocol/v1.md §6.7). The reason is in the log, that of a version also in the status.
+/// The texts of v1.x (docs/protocol/v1.md §6.7). The reason is in the log, that of a version also
+/// in the status.
 fn not_loaded(name: &str, e: LoadError) -> Error {
     let why = match e {
         // In TRTIS, polling found invalid configurations too.

@@ -1,5 +1,5 @@
-//! NV-Status and NV-InferResponse as one line of protobuf text. A fast path writes ordinary messages; all others go through
-//! the general text printer, which writes the same.
+//! NV-Status and NV-InferResponse as one line of protobuf text. A fast path writes ordinary
+//! messages; all others go through the general text printer, which writes the same.
 
 use std::fmt::Write;
 use trtserver_proto::text;

@@ -1,4 +1,5 @@
-//! One inference request of v1, in the same steps on both wires: look-up, header check, data check, queue, response.
+//! One inference request of v1, in the same steps on both wires: look-up, header check, data check,
+//! queue, response.
 
 use super::input_data::{self, InputParts};
 use super::request::{self, RequestPlan, RequestedVersion};
@@ -72,7 +73,8 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
         }
     }
 
-    /// As [`AcceptedRequest::start`]; of a request that copies much the future that starts it on a decode worker.
+    /// As [`AcceptedRequest::start`]; of a request that copies much the future that starts it on a
+    /// decode worker.
     pub fn start_or_defer(
         self,
         ctx: &Arc<FrontendContext>,
@@ -216,7 +218,8 @@ impl PendingRequest {
     }
 }
 
-/// The outputs of a response; if ranking them takes long, the future that does so on a decode worker.
+/// The outputs of a response; if ranking them takes long, the future that does so on a decode
+/// worker.
 fn build_or_defer(
     spec: ResponseSpec,
     response: InferResponse,

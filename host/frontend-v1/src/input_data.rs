@@ -131,8 +131,8 @@ pub fn read_tensors(
     Ok(tensors)
 }
 
-/// Checks the framing of string tensors (docs/protocol/v1.md §5.4). Stray bytes after the last string are ignored in v1, so they are
-/// truncated: backends never see them.
+/// Checks the framing of string tensors (docs/protocol/v1.md §5.4). Stray bytes after the last
+/// string are ignored in v1, so they are truncated: backends never see them.
 pub fn check_strings(signature: &ModelSignature, inputs: &mut [InputTensor]) -> Result<()> {
     for input in inputs.iter_mut().filter(|i| i.dtype.size().is_none()) {
         input.unshare()?;

@@ -1,7 +1,9 @@
-//! Binary message forms of releases up to v0.10, whose field numbers were reused later (docs/protocol/v1.md §2.6, §2.7).
+//! Binary message forms of releases up to v0.10, whose field numbers were reused later
+//! (docs/protocol/v1.md §2.6, §2.7).
 //!
-//! Wire types distinguish them: field 2 of an input was a varint, the size per batch item, and is packed `dims` now; field 2 of
-//! a gRPC request was a string, the version, up to v0.8. A request in a legacy form gets a response in that form.
+//! Wire types distinguish them: field 2 of an input was a varint, the size per batch item, and is
+//! packed `dims` now; field 2 of a gRPC request was a string, the version, up to v0.8. A request in
+//! a legacy form gets a response in that form.
 
 use bytes::{Buf, BufMut};
 use prost::encoding::{DecodeContext, WireType, message, string, uint64};
@@ -172,8 +174,8 @@ impl LegacyHeader {
         }
     }
 
-    /// The binary trailer. With `with_1804` it has the layout of 18.04 as well: each parser skips the fields of the other,
-    /// because their wire types are not the expected ones.
+    /// The binary trailer. With `with_1804` it has the layout of 18.04 as well: each parser skips
+    /// the fields of the other, because their wire types are not the expected ones.
     pub fn trailer(self, with_1804: bool) -> Vec<u8> {
         let mut bytes = self.encode_to_vec();
         if with_1804 {

@@ -1,4 +1,5 @@
-//! The shared-memory endpoint of v1: registering, unregistering, status (docs/protocol/v1.md §3.8, §4.2).
+//! The shared-memory endpoint of v1: registering, unregistering, status (docs/protocol/v1.md §3.8,
+//! §4.2).
 
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_proto::v1::SharedMemoryRegion;
@@ -34,8 +35,8 @@ pub enum RegionControl<'a> {
     Status,
 }
 
-/// Executes a request; the regions are for [`RegionControl::Status`]. Clients unregister unknown regions to clean up, so that
-/// succeeds.
+/// Executes a request; the regions are for [`RegionControl::Status`]. Clients unregister unknown
+/// regions to clean up, so that succeeds.
 pub async fn control_region(
     ctx: &FrontendContext,
     call: RegionControl<'_>,

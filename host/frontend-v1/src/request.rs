@@ -1,8 +1,8 @@
 //! Checks a request header in the order of the protocol page (docs/protocol/v1.md §3.6): model,
 //! batch size, outputs, inputs.
 //!
-//! Where releases differ, texts and their order follow the first gRPC release, except for unknown outputs (v1.x), duplicate
-//! tensors (v1.12) and the shapes in a shape error (v1.1).
+//! Where releases differ, texts and their order follow the first gRPC release, except for unknown
+//! outputs (v1.x), duplicate tensors (v1.12) and the shapes in a shape error (v1.1).
 
 use super::regions::not_usable_in_v1;
 use smallvec::SmallVec;
@@ -24,8 +24,8 @@ use trtserver_wire::shared_memory::RegionSlice;
 pub enum RequestedVersion {
     Latest,
     Exact(i64),
-    /// Version 0 if it exists, else the latest: a missing number in a gRPC request is 0, and clients up to v0.8 omitted it to
-    /// get the latest.
+    /// Version 0 if it exists, else the latest: a missing number in a gRPC request is 0, and
+    /// clients up to v0.8 omitted it to get the latest.
     ZeroOrLatest,
 }
 
@@ -96,8 +96,8 @@ impl RequestPlan {
         self.inputs.iter().filter(|input| input.shared.is_none())
     }
 
-    /// Starting the request copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors
-    /// there.
+    /// Starting the request copies much: strings in shared memory, which are copied before they are
+    /// checked, or misaligned tensors there.
     pub fn copies_much(&self, signature: &ModelSignature) -> bool {
         let copied = |input: &PlannedInput, slice: &RegionSlice| {
             let is_string = signature.inputs[input.index].dtype == DType::String;

@@ -4,7 +4,8 @@ use trtserver_base::error::{Code, Error};
 use trtserver_config::ServerSettings;
 use trtserver_proto::v1::{RequestStatus, RequestStatusCode};
 
-/// Longest message in a header: far below the limits of HTTP libraries, even if every byte is escaped.
+/// Longest message in a header: far below the limits of HTTP libraries, even if every byte is
+/// escaped.
 const LONGEST: usize = 4096;
 
 /// The status of a success. `request_id` 0 is not sent.
@@ -50,8 +51,8 @@ fn status(
     RequestStatus { code: code.into(), msg, server_id, request_id }
 }
 
-/// v1's code of an error. Clients before v1.1 do not know the name `ALREADY_EXISTS`, so inference never sends it
-/// (`frontend-v1/src/infer.rs`).
+/// v1's code of an error. Clients before v1.1 do not know the name `ALREADY_EXISTS`, so inference
+/// never sends it (`frontend-v1/src/infer.rs`).
 fn to_v1_code(code: Code) -> RequestStatusCode {
     match code {
         Code::Unknown => RequestStatusCode::Unknown,

@@ -1,7 +1,7 @@
 //! Builds the response header and the raw outputs, in the order in which outputs were requested.
 //!
-//! Clients up to v0.10 assume the requested order, later ones follow the header. `data_type` is never set, because the text
-//! parsers of clients before v1.12 refuse the field.
+//! Clients up to v0.10 assume the requested order, later ones follow the header. `data_type` is
+//! never set, because the text parsers of clients before v1.12 refuse the field.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -72,7 +72,8 @@ pub fn build_response(spec: &ResponseSpec, response: InferResponse) -> Result<Bu
     Ok(BuiltResponse { header, raw })
 }
 
-/// A v1 response has neither a data type nor a number of rows: clients take those of the configuration and of their request.
+/// A v1 response has neither a data type nor a number of rows: clients take those of the
+/// configuration and of their request.
 fn check_output(
     signature: &ModelSignature,
     spec: &TensorSpec,
@@ -129,8 +130,8 @@ pub fn without_classes(mut header: InferResponseHeader) -> InferResponseHeader {
     header
 }
 
-/// The header with sizes per batch item, for clients up to v0.10 that read text; [`super::legacy`] has the binary form. The
-/// field exists in text only.
+/// The header with sizes per batch item, for clients up to v0.10 that read text; [`super::legacy`]
+/// has the binary form. The field exists in text only.
 pub fn per_item(mut header: InferResponseHeader) -> InferResponseHeader {
     let batch = u64::from(header.batch_size.max(1));
     for raw in header.output.iter_mut().filter_map(|o| o.raw.as_mut()) {

@@ -1,8 +1,9 @@
 //! The status endpoint (docs/protocol/v1.md §3.4, §9).
 //!
-//! It differs from TRTIS in two ways. A request for an unknown version adds no entry: such entries made strict readiness false
-//! forever, and clients could add them without bound. A model with an invalid configuration is listed without versions; the
-//! messages have no field for the reason, which is logged.
+//! It differs from TRTIS in two ways. A request for an unknown version adds no entry: such entries
+//! made strict readiness false forever, and clients could add them without bound. A model with an
+//! invalid configuration is listed without versions; the messages have no field for the reason,
+//! which is logged.
 
 use super::config::known_to_v1;
 use std::collections::BTreeMap;
@@ -68,8 +69,8 @@ pub fn report_server_only(ctx: &FrontendContext) -> ServerStatus {
     }
 }
 
-/// Removes the fields that the release which the server says it is does not have. Text parsers of clients refuse them; binary
-/// parsers skip them.
+/// Removes the fields that the release which the server says it is does not have. Text parsers of
+/// clients refuse them; binary parsers skip them.
 pub fn without_later_fields(ctx: &FrontendContext, status: &mut ServerStatus) {
     let versions = status.model_status.values_mut().flat_map(|m| m.version_status.values_mut());
     for version in versions {

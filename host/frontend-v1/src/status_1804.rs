@@ -1,5 +1,5 @@
-//! The status in the layout of release 18.04 (docs/protocol/v1.md §2.6), for clients of servers that are started with
-//! `--model_base_path`.
+//! The status in the layout of release 18.04 (docs/protocol/v1.md §2.6), for clients of servers
+//! that are started with `--model_base_path`.
 
 use trtserver_proto::v1::{
     ModelConfig1804, ModelInput1804, ModelInstance1804, ModelOutput1804, ModelStatus,
@@ -7,7 +7,8 @@ use trtserver_proto::v1::{
 };
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
-/// `status` in that layout, which has neither versions nor states: durations are sums over all versions.
+/// `status` in that layout, which has neither versions nor states: durations are sums over all
+/// versions.
 pub fn convert_status(status: ServerStatus) -> ServerStatus1804 {
     let model = |(name, model): (String, ModelStatus)| (name, convert_model(model));
     ServerStatus1804 {

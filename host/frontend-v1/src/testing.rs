@@ -1,9 +1,9 @@
 //! A v1 server for tests.
 //!
-//! `simple` (versions 0 and 1, up to 8 rows): INT32 INPUT0 and INPUT1 [16]; OUTPUT0 is the sum, OUTPUT1 the
-//! difference and has labels. `m` (version 3; 4 failed to load; no batching): FP32 V [-1,2], STRING S [2], BOOL
-//! P [1] optional; FP16 F [1], BOOL B [1], FP32 C [1,4]; its backend always fails. `refused` has
-//! an invalid configuration.
+//! `simple` (versions 0 and 1, up to 8 rows): INT32 INPUT0 and INPUT1 [16]; OUTPUT0 is the sum,
+//! OUTPUT1 the difference and has labels. `m` (version 3; 4 failed to load; no batching): FP32 V
+//! [-1,2], STRING S [2], BOOL P [1] optional; FP16 F [1], BOOL B [1], FP32 C [1,4]; its backend
+//! always fails. `refused` has an invalid configuration.
 
 use std::sync::Arc;
 use std::time::Duration;

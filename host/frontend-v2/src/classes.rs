@@ -30,7 +30,8 @@ pub fn classify_output(
     if elements > MAX_ELEMENTS {
         return Err(Error::invalid("classification output tensor too large"));
     }
-    // The backend may answer for the number of rows: without elements they have no memory that limits it.
+    // The backend may answer for the number of rows: without elements they have no memory that
+    // limits it.
     let rows = if elements == 0 { 0 } else { batch };
     let items = classes::find_top_classes(output, rows, k as usize)
         .ok_or_else(|| Error::internal(format!("output '{}' cannot be ranked", output.name)))?;

@@ -1,5 +1,5 @@
-//! Header forwarding (docs/protocol/v2.md §1.8, §2.12): headers whose names match a pattern become string parameters of inference
-//! requests.
+//! Header forwarding (docs/protocol/v2.md §1.8, §2.12): headers whose names match a pattern become
+//! string parameters of inference requests.
 
 use super::RequestParameters;
 use http::HeaderMap;
@@ -55,7 +55,8 @@ impl ForwardedHeaders {
         Ok((!forwarded.is_empty()).then(|| Box::new(Self(forwarded))))
     }
 
-    /// Adds the headers to the parameters of a request. They take precedence: a proxy may have set them for the client.
+    /// Adds the headers to the parameters of a request. They take precedence: a proxy may have set
+    /// them for the client.
     pub fn add_to(&self, parameters: &mut RequestParameters) {
         let is_forwarded = |key: &str| self.0.iter().any(|(name, _)| name == key);
         parameters.custom.retain(|(key, _)| !is_forwarded(key));

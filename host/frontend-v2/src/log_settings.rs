@@ -1,5 +1,6 @@
-//! Log settings (docs/protocol/v2.md §2.18): levels and format change at run time, the log file does not. HTTP and gRPC read the
-//! values of a change and word the errors for wrong ones differently.
+//! Log settings (docs/protocol/v2.md §2.18): levels and format change at run time, the log file
+//! does not. HTTP and gRPC read the values of a change and word the errors for wrong ones
+//! differently.
 
 use trtserver_base::error::{Error, Result};
 use trtserver_config::{LogFormat, LogSettings};

@@ -12,7 +12,8 @@ pub fn find_ready(ctx: &FrontendContext, name: &str, version: &str) -> Result<Ar
     Ok(find_for_inference(ctx, name, version)?.into_served())
 }
 
-/// The same for inference, which some sequences may continue while the server drains: see [`FrontendContext::require_open`].
+/// The same for inference, which some sequences may continue while the server drains: see
+/// [`FrontendContext::require_open`].
 pub fn find_for_inference(
     ctx: &FrontendContext,
     name: &str,

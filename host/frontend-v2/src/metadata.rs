@@ -25,8 +25,8 @@ const EXTENSIONS: [&str; 12] = [
     "logging",
 ];
 
-/// The server is live as soon as it responds, as in v1: a liveness probe must not kill a server that loads its models. (Triton
-/// opens its ports only after that.)
+/// The server is live as soon as it responds, as in v1: a liveness probe must not kill a server
+/// that loads its models. (Triton opens its ports only after that.)
 pub fn is_server_live(ctx: &FrontendContext) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     Ok(ctx.state.is_live())

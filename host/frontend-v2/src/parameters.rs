@@ -1,7 +1,7 @@
 //! Request parameters: those for the server, those for the model, and reserved ones.
 //!
-//! HTTP and gRPC differ in the values' types and in the errors for wrong ones, so each reads its own; both result in
-//! [`RequestParameters`].
+//! HTTP and gRPC differ in the values' types and in the errors for wrong ones, so each reads its
+//! own; both result in [`RequestParameters`].
 
 use std::collections::BTreeMap;
 use trtserver_base::error::{Error, Result};

@@ -34,8 +34,8 @@ pub struct UncheckedRequest {
 }
 
 impl UncheckedRequest {
-    /// Adds a requested output, and returns its position in the configuration; `None` if it was requested before in the same
-    /// way. `destination`: where the client wants it.
+    /// Adds a requested output, and returns its position in the configuration; `None` if it was
+    /// requested before in the same way. `destination`: where the client wants it.
     ///
     /// # Errors
     /// The model has no such output, or it was requested before in another way.
@@ -68,7 +68,8 @@ impl UncheckedRequest {
         ))
     }
 
-    /// Submitting copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors there.
+    /// Submitting copies much: strings in shared memory, which are copied before they are checked,
+    /// or misaligned tensors there.
     pub fn copies_much(&self) -> bool {
         let copied = |input: &InputTensor| input.dtype.size().is_none() || !input.is_aligned(1);
         self.inputs.iter().any(|input| {
@@ -76,8 +77,9 @@ impl UncheckedRequest {
         })
     }
 
-    /// Checks the request, which was read for `found`, and queues it on the version that executes it. Returns that version, and
-    /// a reference for cancellation, which does not keep the request alive.
+    /// Checks the request, which was read for `found`, and queues it on the version that executes
+    /// it. Returns that version, and a reference for cancellation, which does not keep the request
+    /// alive.
     pub fn submit(
         self,
         ctx: &FrontendContext,

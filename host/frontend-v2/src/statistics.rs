@@ -14,7 +14,8 @@ use trtserver_proto::v2::{
 };
 use trtserver_wire::context::FrontendContext;
 
-/// The statistics of one version, of all READY versions of a model, or of all models for an empty name.
+/// The statistics of one version, of all READY versions of a model, or of all models for an empty
+/// name.
 pub fn collect_statistics(
     ctx: &FrontendContext,
     name: &str,

@@ -21,7 +21,8 @@ use trtserver_plugin_host::host_api;
 use trtserver_plugin_host::shared_objects;
 use trtserver_plugin_host::shared_objects::SharedObjects;
 
-/// How long to wait for the last output of a dead child: a process that it started may hold the pipe open.
+/// How long to wait for the last output of a dead child: a process that it started may hold the
+/// pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 
 /// The running children, for changes of the log level.
@@ -60,7 +61,8 @@ pub fn spawn_child(
     let shared_objects = SharedObjects::for_next_child();
     command.env(shared_objects::VARIABLE, shared_objects.prefix());
     command.stdout(write.try_clone().map_err(|e| failed("pipe", &e))?).stderr(write);
-    // In a process group of its own: an interrupt from the terminal does not reach it, and the group can be killed.
+    // In a process group of its own: an interrupt from the terminal does not reach it, and the
+    // group can be killed.
     let mut child = command.process_group(0).spawn().map_err(|e| failed("exec", &e))?;
     drop(command);
     let group = Pid::from_child(&child);

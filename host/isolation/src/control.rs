@@ -1,4 +1,5 @@
-//! Reads the control connection of a child: control responses, log records, metrics, reports of memory.
+//! Reads the control connection of a child: control responses, log records, metrics, reports of
+//! memory.
 
 use super::exit_reason::KillReason;
 use super::messages::{
@@ -19,8 +20,8 @@ use trtserver_plugin_host::host_api::reported_memory;
 use trtserver_plugin_host::host_api::reported_memory::Reporter;
 use trtserver_plugin_host::host_api::scope;
 
-/// Reads until the connection ends. The metrics of the child and what it reported are removed then, its nested requests cancelled.
-/// `write_timeout`: of the connection for nested requests.
+/// Reads until the connection ends. The metrics of the child and what it reported are removed then,
+/// its nested requests cancelled. `write_timeout`: of the connection for nested requests.
 pub fn read_control_messages(
     mut receiver: Receiver,
     process: &Arc<Process>,
@@ -88,7 +89,8 @@ fn log(process: &Process, record: &LogRecord) {
     }
 }
 
-/// Limit of series per child: a backend that creates one for every request must not exhaust the server.
+/// Limit of series per child: a backend that creates one for every request must not exhaust the
+/// server.
 const MAX_SERIES: usize = 10_000;
 
 /// The metrics of one child.
@@ -154,7 +156,8 @@ impl Metrics {
                     *last = update.value;
                 }
             }
-            // Gauges of several children may share one too: what a child adds must not replace what others have added.
+            // Gauges of several children may share one too: what a child adds must not replace what
+            // others have added.
             metric_kind::GAUGE => {
                 if update.set {
                     let _ = metric.put(update.value);

@@ -165,7 +165,8 @@ impl ProcessInstance {
         }
     }
 
-    /// No request may be removed from a batch: batch slots belong to sequences, or batch inputs describe the requests.
+    /// No request may be removed from a batch: batch slots belong to sequences, or batch inputs
+    /// describe the requests.
     fn keeps_batch(&self, request: &InferRequest) -> bool {
         self.model.shared.keeps_sequences || request.context().signature.keeps_batches()
     }
@@ -178,8 +179,8 @@ impl ProcessInstance {
         }
     }
 
-    /// Fails requests whose sequence state was in the lost child. They are executed all the same, without a response, so
-    /// that the other requests keep their batch slots.
+    /// Fails requests whose sequence state was in the lost child. They are executed all the same,
+    /// without a response, so that the other requests keep their batch slots.
     fn fail_lost_sequences(&self, requests: &[InferRequest]) {
         if !self.model.shared.keeps_sequences {
             return;

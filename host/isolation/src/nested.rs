@@ -1,7 +1,9 @@
-//! Nested inference of a child: sends the requests of its backend to the models of the server, and the responses to the child.
+//! Nested inference of a child: sends the requests of its backend to the models of the server, and
+//! the responses to the child.
 //!
-//! It has a connection of its own, which the child opens with its first call: a child that does not read a large response must
-//! not block its control connection. Tensors travel in the messages. When the connection ends, what is open is cancelled.
+//! It has a connection of its own, which the child opens with its first call: a child that does not
+//! read a large response must not block its control connection. Tensors travel in the messages.
+//! When the connection ends, what is open is cancelled.
 
 mod convert;
 

@@ -1,5 +1,5 @@
-//! Child processes that serve one control request: backend info, opening a backend, completion of a configuration,
-//! recognition of model files.
+//! Child processes that serve one control request: backend info, opening a backend, completion of a
+//! configuration, recognition of model files.
 
 use super::child_process::{RunningProcesses, spawn_child};
 use super::exit_reason::KillReason;

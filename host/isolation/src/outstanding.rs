@@ -60,8 +60,8 @@ impl OutstandingRequests {
         self.lock().closed
     }
 
-    /// Moves `requests` here, each with a new key, after calling `encode`. `None` if closed; `requests` are unchanged
-    /// then.
+    /// Moves `requests` here, each with a new key, after calling `encode`. `None` if closed;
+    /// `requests` are unchanged then.
     pub fn add(
         &self,
         requests: &mut Vec<InferRequest>,
@@ -78,7 +78,8 @@ impl OutstandingRequests {
         for request in requests.drain(..) {
             let key = state.next_key;
             state.next_key += 1;
-            // Under the lock: `close` happens before the loans of a dead child are reset, and no loan is taken after it.
+            // Under the lock: `close` happens before the loans of a dead child are reset, and no
+            // loan is taken after it.
             encode(key, &request);
             added.push((Arc::clone(&request.responder), key));
             state.by_key.insert(key, request);
@@ -97,8 +98,9 @@ impl OutstandingRequests {
         state.ahead.push_back(SentBatch { id, keys, position });
     }
 
-    /// Removes the batches that the child, which has ended, has not taken: it has taken batches up to position `taken`. Of
-    /// a child that was `late`, the request that it was late with stays, also if it has taken none.
+    /// Removes the batches that the child, which has ended, has not taken: it has taken batches up
+    /// to position `taken`. Of a child that was `late`, the request that it was late with stays,
+    /// also if it has taken none.
     pub fn untaken(&self, taken: u64, late: bool) -> UntakenBatches {
         let mut state = self.lock();
         let OutstandingState { by_key, ahead, .. } = &mut *state;
@@ -114,8 +116,9 @@ impl OutstandingRequests {
         batches.into_iter().map(|(id, all)| (id, requests(all))).collect()
     }
 
-    /// Moves `added` requests, which could not be sent, back to `requests`. A request that failed meanwhile is not returned.
-    /// `unshare` returns the loans that `encode` has taken; those of a dead child are reset by others.
+    /// Moves `added` requests, which could not be sent, back to `requests`. A request that failed
+    /// meanwhile is not returned. `unshare` returns the loans that `encode` has taken; those of a
+    /// dead child are reset by others.
     pub fn take_back(
         &self,
         added: &AddedRequests,
@@ -137,7 +140,8 @@ impl OutstandingRequests {
         self.lock().by_key.is_empty()
     }
 
-    /// Finds the request of a response, and removes it if the response is the last; `None` if it is not outstanding.
+    /// Finds the request of a response, and removes it if the response is the last; `None` if it is
+    /// not outstanding.
     pub fn target(&self, key: u64, last: bool) -> Option<ResponseTarget> {
         let mut state = self.lock();
         state.last_activity = Instant::now();
@@ -159,7 +163,8 @@ impl OutstandingRequests {
             return Some(limit);
         }
         let left = limit.checked_sub(state.last_activity.elapsed()).filter(|left| !left.is_zero());
-        // A child that waits for a client is not stuck. It counts the same unread responses as this process, but earlier.
+        // A child that waits for a client is not stuck. It counts the same unread responses as this
+        // process, but earlier.
         let waits = |request: &InferRequest| {
             let context = request.context();
             context.stream.as_ref().is_some_and(|stream| {

@@ -171,7 +171,8 @@ impl Process {
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::unwrap_used, reason = "not part of the server")]
 impl Process {
-    /// For tests: any process in place of one that `spawn` has started, and the child's end of its control connection.
+    /// For tests: any process in place of one that `spawn` has started, and the child's end of its
+    /// control connection.
     pub fn fake(child: &std::process::Child) -> (Arc<Self>, std::os::unix::net::UnixStream) {
         use super::wire;
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -192,7 +193,8 @@ pub struct PendingResponse<'a> {
 }
 
 impl PendingResponse<'_> {
-    /// Waits for the response. A child that does not respond in time is killed, also once `unneeded` has a reason.
+    /// Waits for the response. A child that does not respond in time is killed, also once
+    /// `unneeded` has a reason.
     pub fn wait(
         self,
         limit: Option<Duration>,
@@ -215,7 +217,8 @@ impl PendingResponse<'_> {
                 return Err(ProcessGone);
             }
             if self.process.wait_for_end(Some(Duration::ZERO)) {
-                // Its last message may be unread still; a process that it started may hold the connection open.
+                // Its last message may be unread still; a process that it started may hold the
+                // connection open.
                 return self.response.recv_timeout(POLL_INTERVAL).map_err(|_| ProcessGone);
             }
         }

@@ -1,6 +1,7 @@
-//! Regions of client shared memory that a child has opened, too. Each is sent once over a work connection, with its file or its CUDA IPC
-//! handle, ahead of the first batch that uses it; after that, messages name it by number. The child closes it when the host has
-//! dropped it and its own requests have.
+//! Regions of client shared memory that a child has opened, too. Each is sent once over a work
+//! connection, with its file or its CUDA IPC handle, ahead of the first batch that uses it; after
+//! that, messages name it by number. The child closes it when the host has dropped it and its own
+//! requests have.
 
 use super::messages::{ExecuteBatch, RegionMessage};
 use super::wire::MAX_FILES;
@@ -27,8 +28,8 @@ struct SentRegionState {
 }
 
 impl SentRegions {
-    /// Sends the regions that `requests` use and the child, whose instance is on `gpu`, does not have. `observer` calls
-    /// [`SentRegions::dropped`].
+    /// Sends the regions that `requests` use and the child, whose instance is on `gpu`, does not
+    /// have. `observer` calls [`SentRegions::dropped`].
     ///
     /// # Errors
     /// The errors of [`WorkSender::send`].
@@ -81,7 +82,8 @@ impl SentRegions {
         Ok(())
     }
 
-    /// The region was dropped: no request uses it. The child gets to know it now if that does not block, else with the next region.
+    /// The region was dropped: no request uses it. The child gets to know it now if that does not
+    /// block, else with the next region.
     pub fn dropped(&self, number: u64, sender: &WorkSender) {
         let mut state = self.0.lock();
         if !state.sent.remove(&number) {
@@ -103,7 +105,8 @@ fn slices(request: &InferRequest) -> impl Iterator<Item = &PlacedSlice> {
     inputs.chain(outputs.map(|destination| destination.slice()))
 }
 
-/// The region that `slice` is in, if the child opens it: a part of a file, or memory of its GPU `gpu`.
+/// The region that `slice` is in, if the child opens it: a part of a file, or memory of its GPU
+/// `gpu`.
 fn region(slice: &PlacedSlice, gpu: Option<i32>) -> Option<SharedRegion<'_>> {
     let location = slice.location();
     let opens = location.is_cpu_accessible() || gpu.map(MemoryLocation::gpu) == Some(location);

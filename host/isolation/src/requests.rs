@@ -10,7 +10,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_plugin_host::batch::views::request_flags;
 use trtserver_request::buffer::AlignedBuf;
-use trtserver_request::{CorrelationId, DType, InferRequest, ModelSignature, ParameterValue};
+use trtserver_request::{CorrelationId, DType, InferRequest, ModelSignature};
 
 /// Removes the child's references to the inputs of a batch that was not sent.
 pub fn unshare_inputs(batch: &ExecuteBatch, arena: &Arena) {
@@ -20,9 +20,10 @@ pub fn unshare_inputs(batch: &ExecuteBatch, arena: &Arena) {
         .for_each(|input| arena.unshare(input.slot));
 }
 
-/// Copies inputs into the arena that are neither in it nor in memory that the child opens, too, or not aligned as the backend requires.
-/// Memory of its GPU the child aligns itself; strings and shape tensors, which are read on the CPU, are copied. Returns whether a string
-/// was copied from a GPU: it is not checked yet.
+/// Copies inputs into the arena that are neither in it nor in memory that the child opens, too, or
+/// not aligned as the backend requires. Memory of its GPU the child aligns itself; strings and
+/// shape tensors, which are read on the CPU, are copied. Returns whether a string was copied from a
+/// GPU: it is not checked yet.
 ///
 /// # Errors
 /// The arena is exhausted.
@@ -146,7 +147,8 @@ fn inputs(
     inputs.collect()
 }
 
-/// The destinations that the child writes itself. The host copies an output that is a state, too, because it keeps the state.
+/// The destinations that the child writes itself. The host copies an output that is a state, too,
+/// because it keeps the state.
 fn destinations(
     request: &InferRequest,
     states: &[u32],

@@ -25,10 +25,12 @@ use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::batch::outputs::ResponseBuilder;
 use trtserver_request::completion::InlineCompletion;
 
-/// How long the thread that has sent a batch polls for the responses: small models respond sooner than a thread wakes up.
+/// How long the thread that has sent a batch polls for the responses: small models respond sooner
+/// than a thread wakes up.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// What a child sends over a work connection: read by a thread of its own, or by a thread that has sent a batch and polls.
+/// What a child sends over a work connection: read by a thread of its own, or by a thread that has
+/// sent a batch and polls.
 pub struct Responses {
     state: Mutex<ReaderState>,
     /// The arena of the outputs.
@@ -69,8 +71,9 @@ impl Responses {
         self.execution_ns.load(Ordering::Relaxed)
     }
 
-    /// Delivers the responses that are there. If `to_the_end`, polls for a short time until nothing is outstanding, if that mostly succeeds,
-    /// and leaves later responses to the reader. Otherwise the child does not wake the reader, and this thread has to poll again.
+    /// Delivers the responses that are there. If `to_the_end`, polls for a short time until nothing
+    /// is outstanding, if that mostly succeeds, and leaves later responses to the reader. Otherwise
+    /// the child does not wake the reader, and this thread has to poll again.
     pub fn poll(&self, to_the_end: bool, outstanding: &OutstandingRequests, process: &Process) {
         let _on_panic = KillOnPanic(process);
         // Another thread reads.
@@ -137,8 +140,8 @@ impl Responses {
     /// Delivers a response to its request. The reader sends the only outstanding one itself.
     ///
     /// # Errors
-    /// A protocol violation, or a model that is broken: why the child has to be killed. Faults in outputs are errors of the
-    /// request instead.
+    /// A protocol violation, or a model that is broken: why the child has to be killed. Faults in
+    /// outputs are errors of the request instead.
     fn deliver(
         &self,
         outstanding: &OutstandingRequests,
@@ -296,7 +299,8 @@ impl ResponseReader {
         match woken.map_err(malformed)? {
             // Responses that were sent before the end are delivered first.
             _ if !state.ring.is_empty() => Ok(()),
-            // Another thread has delivered them. A child that only wakes this thread does not extend its deadline.
+            // Another thread has delivered them. A child that only wakes this thread does not
+            // extend its deadline.
             ReceiveOutcome::Message(WakeCause::ByPeer) => {
                 let late = self.limit.is_some_and(|limit| outstanding.time_left(limit).is_none());
                 if late { Err(ReadEnd::TimedOut) } else { Ok(()) }
@@ -310,7 +314,8 @@ impl ResponseReader {
     }
 }
 
-/// After a panic of the reading thread no response would arrive any more; killing the child fails its requests.
+/// After a panic of the reading thread no response would arrive any more; killing the child fails
+/// its requests.
 struct KillOnPanic<'a>(&'a Process);
 
 impl Drop for KillOnPanic<'_> {

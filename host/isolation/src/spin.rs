@@ -1,9 +1,10 @@
-//! Polling before a thread sleeps, where that mostly succeeds: waking a thread takes longer than many models do.
+//! Polling before a thread sleeps, where that mostly succeeds: waking a thread takes longer than
+//! many models do.
 
 use std::time::{Duration, Instant};
 
-/// Number of waits without polling after several in a row have polled in vain. After the first one it is one, then it doubles: a peer that
-/// has lost its core once is soon back.
+/// Number of waits without polling after several in a row have polled in vain. After the first one
+/// it is one, then it doubles: a peer that has lost its core once is soon back.
 const MAX_BACKOFF: u32 = 32;
 /// Looks between two calls of the scheduler.
 const LOOKS: u32 = 16;

@@ -1,4 +1,5 @@
-//! Standard output and error of a child process: lines for the log, and the last ones for error messages.
+//! Standard output and error of a child process: lines for the log, and the last ones for error
+//! messages.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -43,7 +44,8 @@ impl StderrTail {
     }
 }
 
-/// Limits the lines of one child that are logged, so that it can neither fill the disk nor hide the lines of others.
+/// Limits the lines of one child that are logged, so that it can neither fill the disk nor hide the
+/// lines of others.
 pub struct LineRate {
     /// Lines that may be logged now.
     left: u32,
@@ -56,7 +58,8 @@ impl LineRate {
         Self { left: BURST, since: now, dropped: 0 }
     }
 
-    /// `None` if a line of `now` is not to be logged, else how many were not since the last one that was.
+    /// `None` if a line of `now` is not to be logged, else how many were not since the last one
+    /// that was.
     pub fn admit(&mut self, now: Instant) -> Option<u64> {
         let seconds = now.saturating_duration_since(self.since).as_secs();
         if seconds > 0 {

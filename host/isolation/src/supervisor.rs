@@ -1,4 +1,5 @@
-//! The supervisor of an isolated model: starts its child process, waits for the exit, logs the reason, restarts it.
+//! The supervisor of an isolated model: starts its child process, waits for the exit, logs the
+//! reason, restarts it.
 //!
 //! ```text
 //!   Opening ──► Running ──► Restarting ──► Running …   first exit after a successful response: restart at once
@@ -6,7 +7,8 @@
 //!      │           └─► Backoff ◄┘ ──► Running …        else after a pause, which doubles
 //!      └──► Closed                                     it never opened, or it was closed
 //! ```
-//! While it is Restarting, instances and with them their requests wait; in Backoff requests are refused.
+//! While it is Restarting, instances and with them their requests wait; in Backoff requests are
+//! refused.
 
 mod connect;
 mod instance_session;
@@ -28,7 +30,8 @@ use std::time::{Duration, Instant};
 use trtserver_base::arena::ArenaReader;
 use trtserver_base::error::{Error, Result};
 
-/// Pause before the second restart in a row without a successful response; doubled by each further one.
+/// Pause before the second restart in a row without a successful response; doubled by each further
+/// one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// How long a child that could not open its model may take to exit.
@@ -125,7 +128,8 @@ impl SupervisedModel {
         Ok(())
     }
 
-    /// Logs a warning if the plugin file was replaced since the model was loaded; the child uses the new one.
+    /// Logs a warning if the plugin file was replaced since the model was loaded; the child uses
+    /// the new one.
     fn warn_if_replaced(&self, live: &LiveProcess) -> Result<(), OpenError> {
         if !self.backend.is_replaced() {
             return Ok(());
@@ -157,8 +161,8 @@ impl SupervisedModel {
         self.changed.notify_all();
     }
 
-    /// The child has exited or could not be started: fails what is outstanding, then waits for the pause. Returns whether
-    /// to restart it.
+    /// The child has exited or could not be started: fails what is outstanding, then waits for the
+    /// pause. Returns whether to restart it.
     fn set_failed(&self, error: &Error, pause: Option<Duration>) -> bool {
         let failure = &error.message;
         let mut state = self.lock();

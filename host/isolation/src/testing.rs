@@ -1,4 +1,5 @@
-//! Test rig of an isolated model: the host's side of its connections, with the child's side in the hands of the test.
+//! Test rig of an isolated model: the host's side of its connections, with the child's side in the
+//! hands of the test.
 
 pub use super::exit_reason::KillReason;
 use super::messages::{
@@ -90,7 +91,8 @@ impl WorkRig {
         self.outputs.share(bytes).unwrap()
     }
 
-    /// Reads everything that the child has sent, then the end of the connection. Returns why the child was killed.
+    /// Reads everything that the child has sent, then the end of the connection. Returns why the
+    /// child was killed.
     pub fn finish(mut self) -> Option<KillReason> {
         self.child_end.0.shut_down();
         self.connection.read(&mut self.reader);

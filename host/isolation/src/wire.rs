@@ -1,5 +1,5 @@
-//! Framing of messages over a Unix socket: a length prefix, then the message; file descriptors travel with its first
-//! byte (`SCM_RIGHTS`).
+//! Framing of messages over a Unix socket: a length prefix, then the message; file descriptors
+//! travel with its first byte (`SCM_RIGHTS`).
 
 use prost::Message;
 use rustix::net::{
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
 
-/// Size limit of a message. Senders refuse longer ones; to a receiver they are a protocol violation.
+/// Size limit of a message. Senders refuse longer ones; to a receiver they are a protocol
+/// violation.
 pub const MAX_MESSAGE: usize = 64 << 20;
 /// Buffers that grew beyond this are freed after the message.
 const KEEP: usize = 1 << 20;
@@ -82,8 +83,8 @@ impl Sender {
     /// Sends one message; blocks while the peer does not read.
     ///
     /// # Errors
-    /// The peer is gone, or has not read within the write timeout. INVALID_ARG for a message longer than
-    /// [`MAX_MESSAGE`]; nothing was sent then.
+    /// The peer is gone, or has not read within the write timeout. INVALID_ARG for a message longer
+    /// than [`MAX_MESSAGE`]; nothing was sent then.
     pub fn send(&self, message: &impl Message) -> Result<()> {
         self.send_with(message, &[])
     }
@@ -142,7 +143,8 @@ impl Sender {
         }
     }
 
-    /// Ends [`Receiver::wait`] of the peer, without blocking: while the socket is full, it has something to receive.
+    /// Ends [`Receiver::wait`] of the peer, without blocking: while the socket is full, it has
+    /// something to receive.
     pub fn wake(&self) {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         if rustix::net::send(&self.socket, &WAKE, flags).is_ok_and(|sent| sent < WAKE.len()) {
@@ -157,8 +159,8 @@ impl Sender {
 }
 
 impl Receiver {
-    /// How long [`Receiver::receive`] waits for the next bytes, and for all of a message that arrives in pieces;
-    /// `None` = no limit.
+    /// How long [`Receiver::receive`] waits for the next bytes, and for all of a message that
+    /// arrives in pieces; `None` = no limit.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         self.timeout = timeout;
         self.socket.set_read_timeout(timeout).map_err(|e| connection_error("used", e))
@@ -243,7 +245,8 @@ impl Receiver {
                         return Ok(Some(ReceiveOutcome::Closed));
                     }
                     self.end += got.bytes;
-                    // The timeout covers the whole message, so that sending byte by byte does not extend it.
+                    // The timeout covers the whole message, so that sending byte by byte does not
+                    // extend it.
                     if self.end < need
                         && let Some(timeout) = self.timeout
                         && begun.get_or_insert_with(Instant::now).elapsed() >= timeout

@@ -1,9 +1,9 @@
-//! The channel of a work connection: ordinary messages go through rings in shared memory (`trtserver_base::arena::ring`), which
-//! takes no system call while the receiver is awake.
+//! The channel of a work connection: ordinary messages go through rings in shared memory
+//! (`trtserver_base::arena::ring`), which takes no system call while the receiver is awake.
 //!
-//! The socket beside the rings wakes a receiver that sleeps, carries long messages and those with files, and ends when a
-//! process does. A record in the ring stands for each message on the socket, so the order of all messages is that of the
-//! ring.
+//! The socket beside the rings wakes a receiver that sleeps, carries long messages and those with
+//! files, and ends when a process does. A record in the ring stands for each message on the socket,
+//! so the order of all messages is that of the ring.
 
 use super::spin::Spin;
 use super::wire::{
@@ -75,7 +75,8 @@ struct SendRing {
 }
 
 impl WorkSender {
-    /// Sends one message; blocks while the peer does not read. Returns the position in the ring behind it.
+    /// Sends one message; blocks while the peer does not read. Returns the position in the ring
+    /// behind it.
     ///
     /// # Errors
     /// The errors of [`Sender::send`].
@@ -83,7 +84,8 @@ impl WorkSender {
         self.send_with(message, &[])
     }
 
-    /// Sends one message if it is short and the ring has space for it. Returns the position in the ring behind it.
+    /// Sends one message if it is short and the ring has space for it. Returns the position in the
+    /// ring behind it.
     ///
     /// # Errors
     /// The peer has damaged the ring.

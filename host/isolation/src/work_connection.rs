@@ -48,8 +48,8 @@ impl WorkConnection {
         })
     }
 
-    /// Sends the requests as one batch of the messages that `encode` makes. `gpu` is that of the instance. `unshare` returns
-    /// the loans that `encode` took, if the batch is not sent.
+    /// Sends the requests as one batch of the messages that `encode` makes. `gpu` is that of the
+    /// instance. `unshare` returns the loans that `encode` took, if the batch is not sent.
     ///
     /// # Errors
     /// The message is too large. `requests` are unchanged.
@@ -85,7 +85,8 @@ impl WorkConnection {
                 self.outstanding.sent(batch.id, &sent, position, self.sender.taken());
             }
             Err(e) => {
-                // A partial message is not executed. Requests that are no longer outstanding were failed by the supervisor.
+                // A partial message is not executed. Requests that are no longer outstanding were
+                // failed by the supervisor.
                 self.outstanding.take_back(&sent, requests, || unshare(batch));
                 if e.code == Code::InvalidArg {
                     return Err(e);

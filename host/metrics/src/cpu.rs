@@ -68,7 +68,8 @@ impl CpuTimes {
     fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line.split_whitespace().map_while(|n| n.parse().ok()).collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guest times are part of user and nice.
+        // user, nice, system, idle, iowait, irq, softirq, steal; guest times are part of user and
+        // nice.
         let total = ticks.iter().take(8).sum();
         Some(Self { idle: ticks.get(3)? + ticks.get(4)?, total })
     }

@@ -1,4 +1,5 @@
-//! GPU metrics through NVML, loaded at run time: of the GPUs that the CUDA driver shows to this process.
+//! GPU metrics through NVML, loaded at run time: of the GPUs that the CUDA driver shows to this
+//! process.
 
 use super::cached_reading::CachedReading;
 use super::family::{FamilyBuilder, Labels};
@@ -55,8 +56,9 @@ const QUANTITIES: [(&str, &str, bool, Read); 6] = [
 ];
 
 impl GpuMetrics {
-    /// Opens NVML for these GPUs: CUDA ordinals and UUIDs. NVML numbers all GPUs of the machine, in another order, so the
-    /// UUID alone tells which is which. Without NVML there are no GPU metrics, which is logged once.
+    /// Opens NVML for these GPUs: CUDA ordinals and UUIDs. NVML numbers all GPUs of the machine, in
+    /// another order, so the UUID alone tells which is which. Without NVML there are no GPU
+    /// metrics, which is logged once.
     pub fn open(interval: Duration, visible: Vec<(i32, String)>) -> Option<Self> {
         let nvml = match Nvml::init() {
             Ok(nvml) => nvml,

@@ -7,7 +7,8 @@ use trtserver_base::stats::{
     DurationSum, FIRST_RESPONSE, HISTOGRAMS, LatencySettings, VersionCounters,
 };
 
-/// Name, help, and count and sum of a summary, in the order of [`trtserver_base::stats::LatencySummaries`].
+/// Name, help, and count and sum of a summary, in the order of
+/// [`trtserver_base::stats::LatencySummaries`].
 type SummaryRow =
     (&'static str, &'static str, fn(&trtserver_base::stats::RequestCounters) -> DurationSum);
 
@@ -54,8 +55,8 @@ impl<'a> LatencyFamilies<'a> {
         Self { settings, histograms: histograms.collect(), summaries: summaries.collect() }
     }
 
-    /// Adds the series of one version, on one GPU or on the CPU. A histogram appears with the first request, that of first responses
-    /// with the decoupled model.
+    /// Adds the series of one version, on one GPU or on the CPU. A histogram appears with the first
+    /// request, that of first responses with the decoupled model.
     pub fn put(&mut self, labels: &Labels, counters: &VersionCounters, decoupled: bool) {
         if let Some(latencies) = &counters.latencies {
             let kinds = HISTOGRAMS.iter().zip(latencies.histograms());

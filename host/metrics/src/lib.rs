@@ -1,5 +1,5 @@
-//! The metrics page for Prometheus, gathered per scrape. A scrape waits for no load, execution or process of a model: every lock that
-//! it takes is held for a few instructions.
+//! The metrics page for Prometheus, gathered per scrape. A scrape waits for no load, execution or
+//! process of a model: every lock that it takes is held for a few instructions.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! How busy model versions are: requests that wait or execute, the predicted wait, and how much of the queue's timeout that is.
+//! How busy model versions are: requests that wait or execute, the predicted wait, and how much of
+//! the queue's timeout that is.
 
 use super::family::{FamilyBuilder, Labels};
 use prometheus::proto::MetricFamily;

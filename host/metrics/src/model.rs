@@ -1,4 +1,5 @@
-//! Inference metrics per model version: those of docs/protocol/v1.md §10 and of docs/protocol/v2.md §5.1.
+//! Inference metrics per model version: those of docs/protocol/v1.md §10 and of docs/protocol/v2.md
+//! §5.1.
 
 use super::family::{FamilyBuilder, Labels};
 use super::latency::LatencyFamilies;
@@ -67,10 +68,11 @@ const COUNTERS: [CounterRow; 9] = [
     ),
 ];
 
-/// Families with one series per version that is loaded or should be, and per GPU of its instances; versions that were
-/// unloaded have none.
+/// Families with one series per version that is loaded or should be, and per GPU of its instances;
+/// versions that were unloaded have none.
 pub fn model_families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFamily> {
-    // Without `counter_latencies` counters of durations are missing, as in Triton; the other counters go on.
+    // Without `counter_latencies` counters of durations are missing, as in Triton; the other
+    // counters go on.
     let shown = |(name, ..): &&CounterRow| settings.counters || !name.ends_with("_duration_us");
     let (mut rows, values): (Vec<FamilyBuilder>, Vec<CounterValue>) = COUNTERS
         .iter()
@@ -229,8 +231,9 @@ fn version_labels(model: &Model, version: &ModelVersion) -> Labels {
     labels
 }
 
-/// Labels `_<key>`, with characters that a label name cannot hold replaced by `_`. The first of several keys with the
-/// same name is used: one invalid or duplicate name would make the whole page unreadable.
+/// Labels `_<key>`, with characters that a label name cannot hold replaced by `_`. The first of
+/// several keys with the same name is used: one invalid or duplicate name would make the whole page
+/// unreadable.
 fn tag_text<'a>(tags: impl Iterator<Item = (&'a String, &'a String)>) -> Labels {
     let mut labels = Labels::new();
     for (key, value) in tags {

@@ -1,7 +1,8 @@
 //! Writes metric families in Prometheus' text format 0.0.4 and in OpenMetrics 1.0.
 //!
-//! Sample names are the same in both formats, because Prometheus asks for OpenMetrics and dashboards ask for the names of Triton.
-//! OpenMetrics allows counters only with names in `_total`: others are of type `unknown` there.
+//! Sample names are the same in both formats, because Prometheus asks for OpenMetrics and
+//! dashboards ask for the names of Triton. OpenMetrics allows counters only with names in `_total`:
+//! others are of type `unknown` there.
 
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Completes a configuration from the model's directory: name, platform, backend, model file.
 //!
-//! Done even with `--strict-model-config=true`, because it does not need the model to be opened; but only without it the
-//! backends are asked which files they recognise.
+//! Done even with `--strict-model-config=true`, because it does not need the model to be opened;
+//! but only without it the backends are asked which files they recognise.
 
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
@@ -13,13 +13,14 @@ use super::detect::{
 use super::platforms::{self, ENSEMBLE, PlatformDirectory};
 use super::{ConfigError, ConfigPart};
 
-/// Completes `config` of the model in the directory `dir_name`. With `probe`, backends are asked about files.
+/// Completes `config` of the model in the directory `dir_name`. With `probe`, backends are asked
+/// about files.
 ///
-/// A platform implies its backend. A backend implies its platform if it has only one, or if the configured file name or
-/// the existing files select one. If neither is given, both follow from the configured file name, else from the existing
-/// files; else the backend is the part of the model's name after the first dot. The platform stays empty for a backend
-/// that declares none. The model file is the platform's default file; if no version has it, the one that the backend
-/// recognises.
+/// A platform implies its backend. A backend implies its platform if it has only one, or if the
+/// configured file name or the existing files select one. If neither is given, both follow from the
+/// configured file name, else from the existing files; else the backend is the part of the model's
+/// name after the first dot. The platform stays empty for a backend that declares none. The model
+/// file is the platform's default file; if no version has it, the one that the backend recognises.
 pub fn complete_config(
     config: &mut ModelConfig,
     dir_name: &str,
@@ -76,7 +77,8 @@ fn check_pair(config: &ModelConfig, platforms: &dyn PlatformDirectory) -> Result
     let served = platforms.list_platforms(&config.backend);
     let of_other = platforms.find_backend(&config.platform).is_some_and(|b| b != config.backend);
     let not_served = !served.is_empty() && !served.contains(&config.platform);
-    // Two backends may declare one platform; the configuration chooses between them by naming the backend.
+    // Two backends may declare one platform; the configuration chooses between them by naming the
+    // backend.
     if not_served || (served.is_empty() && of_other) {
         return Err(ConfigError::invalid(format!(
             "unexpected 'platform' and 'backend' pair, got:{}, {} for {}",

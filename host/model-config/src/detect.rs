@@ -1,4 +1,5 @@
-//! Detects platform, backend and model file from the files of a model's versions: AutoFill of TRTIS.
+//! Detects platform, backend and model file from the files of a model's versions: AutoFill of
+//! TRTIS.
 
 use std::path::PathBuf;
 
@@ -28,7 +29,8 @@ pub struct PlatformCandidate {
 
 /// Asks backends about files (`trts.model_probe`).
 pub trait FileProbe {
-    /// The entry of `version` that is a model of `candidate`; `None` if the backend leaves it to the default file.
+    /// The entry of `version` that is a model of `candidate`; `None` if the backend leaves it to
+    /// the default file.
     ///
     /// # Errors
     /// Why no entry is such a model.
@@ -103,7 +105,8 @@ pub(super) fn list_backend_candidates(
         .collect()
 }
 
-/// The candidate whose default file is `file`, else the only one whose default file has the same extension.
+/// The candidate whose default file is `file`, else the only one whose default file has the same
+/// extension.
 pub(super) fn by_filename<'a>(
     file: &str,
     candidates: &'a [PlatformCandidate],

@@ -13,7 +13,8 @@ pub enum ConfigFault {
     Unreadable,
 }
 
-/// Why a model's configuration, or a file it names, is refused. The message is written for the operator.
+/// Why a model's configuration, or a file it names, is refused. The message is written for the
+/// operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub fault: ConfigFault,

@@ -1,5 +1,5 @@
-//! Every field of a model configuration (`config.pbtxt`) and what uses it. A setting that nothing uses is a warning at load
-//! and a finding of `trtserver check`.
+//! Every field of a model configuration (`config.pbtxt`) and what uses it. A setting that nothing
+//! uses is a warning at load and a finding of `trtserver check`.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use super::platforms::ENSEMBLE;
 
 /// What uses a field.
 enum FieldUse {
-    /// The server, for some models at least: scheduling, checks, metrics, metadata that clients read.
+    /// The server, for some models at least: scheduling, checks, metrics, metadata that clients
+    /// read.
     Server,
     /// The backend. What it ignores is not known here.
     Backend,
@@ -46,7 +47,8 @@ const fn field_row(
 
 const NO_FILE: &str = "an ensemble has no model file";
 
-/// A new field of the configuration needs an entry here: a test compares the table with the message type.
+/// A new field of the configuration needs an entry here: a test compares the table with the message
+/// type.
 const TABLE: &[FieldRow] = &[
     field_row(Server, "", &["name", "platform", "backend", "max_batch_size"]),
     field_row(Server, "version_policy", &["latest.num_versions", "specific.versions"]),
@@ -256,7 +258,8 @@ fn no_file(config: &ModelConfig) -> Option<&'static str> {
     (config.platform == ENSEMBLE).then_some(NO_FILE)
 }
 
-/// Warnings for fields that are set and have no effect for this model. `flags` are those of its backend; 0 = not known.
+/// Warnings for fields that are set and have no effect for this model. `flags` are those of its
+/// backend; 0 = not known.
 pub fn without_effect(config: &ModelConfig, flags: u32) -> Vec<ConfigWarning> {
     let set = set_fields(config);
     let mut warnings = Vec::new();
@@ -293,8 +296,8 @@ pub fn without_effect(config: &ModelConfig, flags: u32) -> Vec<ConfigWarning> {
     warnings
 }
 
-/// The field of a message type that a user would look for: a map instead of its keys and values, `graph_spec` instead of its
-/// parts.
+/// The field of a message type that a user would look for: a map instead of its keys and values,
+/// `graph_spec` instead of its parts.
 fn shown_path(path: &str) -> String {
     let parts: Vec<&str> = path.split('.').collect();
     let end = parts.iter().position(|part| ["key", "value"].contains(part));

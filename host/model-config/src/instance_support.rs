@@ -1,4 +1,5 @@
-//! What the backend of a model says about instances: the kinds that it opens and prefers, and which fields of a configuration it uses.
+//! What the backend of a model says about instances: the kinds that it opens and prefers, and which
+//! fields of a configuration it uses.
 
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_host::backend_facts::{BackendFacts, OpenFacts};
@@ -41,7 +42,8 @@ impl InstanceSupport {
         }
     }
 
-    /// The support of a backend that opens every kind, prefers none, and uses what most backends can.
+    /// The support of a backend that opens every kind, prefers none, and uses what most backends
+    /// can.
     pub fn every_kind() -> Self {
         Self {
             backend: String::new(),

@@ -1,9 +1,9 @@
 //! A model's configuration: read from its file, completed, normalised, checked.
 //!
-//! The steps run in that order; a backend may add tensors between `complete` and `normalise` (auto-complete). All but
-//! `read` are pure: their input is a message, a directory listing, what backends say of its files, and facts about the
-//! machine. Status responses and
-//! backends get the result of `normalise`.
+//! The steps run in that order; a backend may add tensors between `complete` and `normalise`
+//! (auto-complete). All but `read` are pure: their input is a message, a directory listing, what
+//! backends say of its files, and facts about the machine. Status responses and backends get the
+//! result of `normalise`.
 
 #![forbid(unsafe_code)]
 

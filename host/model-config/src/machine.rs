@@ -1,4 +1,5 @@
-//! The machine that configurations are checked against: its GPUs, and those below `--min-supported-compute-capability`.
+//! The machine that configurations are checked against: its GPUs, and those below
+//! `--min-supported-compute-capability`.
 
 use trtserver_proto::v2::ModelConfig;
 
@@ -68,7 +69,8 @@ impl MachineFacts {
         self.gpus.iter().map(|gpu| gpu.id)
     }
 
-    /// Why a GPU of a group cannot be used: Triton's text, with the reason where it is the compute capability.
+    /// Why a GPU of a group cannot be used: Triton's text, with the reason where it is the compute
+    /// capability.
     pub(super) fn without_gpu(&self, id: i32) -> String {
         let usable: Vec<_> = self.gpu_ids().map(|id| id.to_string()).collect();
         let mut text = format!(
@@ -96,7 +98,8 @@ impl MachineFacts {
         }
     }
 
-    /// The model file of an instance on `device`: that of the GPU's compute capability, else the default.
+    /// The model file of an instance on `device`: that of the GPU's compute capability, else the
+    /// default.
     pub fn model_file<'a>(&self, config: &'a ModelConfig, device: i32) -> &'a str {
         let by_compute = self
             .gpu(device)

@@ -11,9 +11,9 @@ pub fn split_model_id(id: &str) -> (&str, &str) {
     id.rsplit_once('/').unwrap_or(("", id))
 }
 
-/// The id of the model that a step of the ensemble `ensemble` names. Precedence, highest first: the namespace that the step names,
-/// the namespace of the ensemble, the only model of that name, the name itself. `exists` is asked about ids; `named` returns the ids
-/// of the models with a name.
+/// The id of the model that a step of the ensemble `ensemble` names. Precedence, highest first: the
+/// namespace that the step names, the namespace of the ensemble, the only model of that name, the
+/// name itself. `exists` is asked about ids; `named` returns the ids of the models with a name.
 pub fn resolve_step_id(
     ensemble: &str,
     step: &str,

@@ -1,4 +1,5 @@
-//! Normalises a configuration: writes out every default, so that status, backends and checks read one complete form.
+//! Normalises a configuration: writes out every default, so that status, backends and checks read
+//! one complete form.
 //!
 //! `complete` sets the default model file.
 
@@ -15,7 +16,8 @@ use super::{InstanceSupport, MachineFacts};
 /// Default of `max_sequence_idle_microseconds`.
 const SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
 
-/// Writes the defaults of `config` on `machine`. `support` is that of the model's backend; an ensemble needs none.
+/// Writes the defaults of `config` on `machine`. `support` is that of the model's backend; an
+/// ensemble needs none.
 pub fn normalise_config(
     config: &mut ModelConfig,
     machine: &MachineFacts,
@@ -36,8 +38,8 @@ pub fn normalise_config(
 }
 
 fn normalise_scheduling(config: &mut ModelConfig) {
-    // Default preferred batch size: the maximum, as in v2. TRTIS 0.12 used 4 and 8, which never batched models with a
-    // smaller maximum and limited batches of others to 8.
+    // Default preferred batch size: the maximum, as in v2. TRTIS 0.12 used 4 and 8, which never
+    // batched models with a smaller maximum and limited batches of others to 8.
     let default_to_max = |sizes: &mut Vec<i32>| {
         if sizes.is_empty() && config.max_batch_size > 0 {
             sizes.push(config.max_batch_size);
@@ -95,12 +97,13 @@ pub fn chooses_gpu(
         && auto.any(|group| choose_kind(group, machine, support) == Kind::Gpu)
 }
 
-/// Resolves KIND_AUTO: the kinds that the backend prefers are tried first, then KIND_GPU, KIND_CPU, KIND_MODEL. The first that the
-/// backend opens and this machine has is used.
+/// Resolves KIND_AUTO: the kinds that the backend prefers are tried first, then KIND_GPU, KIND_CPU,
+/// KIND_MODEL. The first that the backend opens and this machine has is used.
 ///
-/// GPUs that the configuration lists are never dropped. If one of them does not exist the kind becomes KIND_CPU, as in
-/// Triton; else it is KIND_GPU even for a backend without GPU instances. The checks refuse both, so that a model for which
-/// a GPU was asked does not silently run on the CPU.
+/// GPUs that the configuration lists are never dropped. If one of them does not exist the kind
+/// becomes KIND_CPU, as in Triton; else it is KIND_GPU even for a backend without GPU instances.
+/// The checks refuse both, so that a model for which a GPU was asked does not silently run on the
+/// CPU.
 fn choose_kind(
     group: &ModelInstanceGroup,
     machine: &MachineFacts,

@@ -1,5 +1,5 @@
-//! Which backend serves which platform: what installed backends declare, and well-known platforms of backends that are
-//! not installed, for error messages.
+//! Which backend serves which platform: what installed backends declare, and well-known platforms
+//! of backends that are not installed, for error messages.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,8 @@ pub const ENSEMBLE: &str = "ensemble";
 pub trait PlatformDirectory {
     /// The backend that declares `platform`.
     fn find_backend(&self, platform: &str) -> Option<String>;
-    /// The platforms that `backend` declares, in its order; empty if it declares none or is not installed.
+    /// The platforms that `backend` declares, in its order; empty if it declares none or is not
+    /// installed.
     fn list_platforms(&self, backend: &str) -> Vec<String>;
     /// The model file of a platform, or of a backend by its name, if the configuration names none.
     fn default_file(&self, platform_or_backend: &str) -> Option<String>;
@@ -33,9 +34,10 @@ struct WellKnown {
     file: &'static str,
 }
 
-/// In the order in which the files of a model are compared with them: that of TRTIS (docs/protocol/v1.md §7.4), with
-/// `tensorrt_plan` where 0.12 had it. The names and files are those of docs/protocol/v1.md §6.1 and of later releases of
-/// Triton. A backend that is not listed needs no row: its files are compared last.
+/// In the order in which the files of a model are compared with them: that of TRTIS
+/// (docs/protocol/v1.md §7.4), with `tensorrt_plan` where 0.12 had it. The names and files are
+/// those of docs/protocol/v1.md §6.1 and of later releases of Triton. A backend that is not listed
+/// needs no row: its files are compared last.
 const WELL_KNOWN: &[WellKnown] = &[
     WellKnown {
         platform: "tensorflow_savedmodel",
@@ -53,7 +55,8 @@ const WELL_KNOWN: &[WellKnown] = &[
     WellKnown { platform: "", backend: "python", file: "model.py" },
 ];
 
-/// Older spellings of platforms: of 18.04 (docs/protocol/v1.md §7.6), and of early models of PyTorch.
+/// Older spellings of platforms: of 18.04 (docs/protocol/v1.md §7.6), and of early models of
+/// PyTorch.
 const ALIASES: &[(&str, &str)] =
     &[("tensorflow_saved_model", "tensorflow_savedmodel"), ("libtorch", "pytorch_libtorch")];
 
@@ -68,7 +71,8 @@ pub(super) fn canonical_platform<'a>(
     ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new)
 }
 
-/// Position of a platform, or of a backend without platforms, in the order of detection. Unknown ones are last.
+/// Position of a platform, or of a backend without platforms, in the order of detection. Unknown
+/// ones are last.
 pub(super) fn platform_rank(platform: &str, backend: &str) -> usize {
     let is_it = |known: &WellKnown| match platform {
         "" => known.platform.is_empty() && known.backend == backend,
@@ -115,7 +119,8 @@ pub(super) fn not_installed(
     ))
 }
 
-/// The first entry that is the model file of a well-known backend that is not installed, and that backend.
+/// The first entry that is the model file of a well-known backend that is not installed, and that
+/// backend.
 pub(super) fn recognised_platform<'a>(
     entries: &'a [(String, bool)],
     platforms: &dyn PlatformDirectory,

@@ -13,8 +13,8 @@ use trtserver_base::regular_file;
 /// Name of the configuration in a model's directory.
 pub const FILE_NAME: &str = "config.pbtxt";
 
-/// Far above the size of any real configuration, in a file or in a load request. A parsed configuration takes up to a
-/// hundred times the memory of its text.
+/// Far above the size of any real configuration, in a file or in a load request. A parsed
+/// configuration takes up to a hundred times the memory of its text.
 pub const MAX_BYTES: u64 = 4 << 20;
 
 /// The configuration in `path`, or `None` where there is no such file.

@@ -84,7 +84,8 @@ pub fn listing(number: i64, entries: &[&str]) -> VersionListing {
     VersionListing { number, dir, entries: entries.iter().map(entry).collect() }
 }
 
-/// TensorFlow recognises one directory of any name, and `model.graphdef` alone; other backends recognise default files.
+/// TensorFlow recognises one directory of any name, and `model.graphdef` alone; other backends
+/// recognise default files.
 pub struct TwoRules;
 
 impl FileProbe for TwoRules {

@@ -33,8 +33,8 @@ impl VersionDirs {
         Ok(Self::among(entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir))))
     }
 
-    /// Selects among `entries`, each a name and whether it is a directory. If two directories stand for one version,
-    /// the one whose name is the bare number is taken, else the first by name.
+    /// Selects among `entries`, each a name and whether it is a directory. If two directories stand
+    /// for one version, the one whose name is the bare number is taken, else the first by name.
     fn among<'a>(entries: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         // `3` sorts before every longer name that starts with it.

@@ -13,8 +13,8 @@ pub struct SelectedVersions {
     pub missing: Vec<i64>,
 }
 
-/// The versions that `policy` selects among `existing`. A policy without a choice is the default, latest 1; so is
-/// "latest 0", as in TRTIS 0.12, because a model without versions is of no use.
+/// The versions that `policy` selects among `existing`. A policy without a choice is the default,
+/// latest 1; so is "latest 0", as in TRTIS 0.12, because a model without versions is of no use.
 pub fn select_versions(policy: &ModelVersionPolicy, existing: &[i64]) -> SelectedVersions {
     let mut versions = existing.to_vec();
     versions.sort_unstable();

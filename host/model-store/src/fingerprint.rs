@@ -1,4 +1,5 @@
-//! Fingerprint of a model's directory: what its files looked like, to tell which parts of the model have changed.
+//! Fingerprint of a model's directory: what its files looked like, to tell which parts of the model
+//! have changed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -13,8 +14,8 @@ use trtserver_model_config::version_dirs::is_version;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelFingerprint(Vec<(PathBuf, FileStamp)>);
 
-/// What shows that a file was changed or replaced. Directories all have the same stamp: files that do not count change the
-/// times of their directory.
+/// What shows that a file was changed or replaced. Directories all have the same stamp: files that
+/// do not count change the times of their directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStamp {
     modified_ns: i128,
@@ -70,7 +71,8 @@ impl ModelFingerprint {
         self.below(name).eq(other.below(name))
     }
 
-    /// Whether the files outside of version directories are the same in both, except those for which `except` is true.
+    /// Whether the files outside of version directories are the same in both, except those for
+    /// which `except` is true.
     pub fn has_same_shared_files(&self, other: &Self, except: impl Fn(&Path) -> bool) -> bool {
         let shared = |(path, _): &&(PathBuf, FileStamp)| {
             let first = path.components().next().and_then(|c| c.as_os_str().to_str());
@@ -84,8 +86,8 @@ impl ModelFingerprint {
     }
 }
 
-/// Calls `visit` with each path that counts below `dir` and with `dir` itself: its metadata, those of the target for a link,
-/// and whether it is a link.
+/// Calls `visit` with each path that counts below `dir` and with `dir` itself: its metadata, those
+/// of the target for a link, and whether it is a link.
 ///
 /// # Errors
 /// The metadata of a file or the entries of a directory cannot be read.

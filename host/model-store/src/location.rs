@@ -1,4 +1,5 @@
-//! Where a model repository is: a path, or the URL of an object store (`gs://`, `s3://`, `as://`) as Triton writes it.
+//! Where a model repository is: a path, or the URL of an object store (`gs://`, `s3://`, `as://`)
+//! as Triton writes it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,8 @@ impl fmt::Display for ObjectUrl {
     }
 }
 
-/// Splits `https://HOST:PORT/PATH`, `http://HOST:PORT/PATH` and `HOST:PORT/PATH`, which means http, into endpoint and path.
+/// Splits `https://HOST:PORT/PATH`, `http://HOST:PORT/PATH` and `HOST:PORT/PATH`, which means http,
+/// into endpoint and path.
 fn split_endpoint(rest: &str) -> (Option<String>, &str) {
     for scheme in ["https://", "http://"] {
         if let Some(rest) = rest.strip_prefix(scheme) {

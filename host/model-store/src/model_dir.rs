@@ -1,11 +1,13 @@
-//! The local directory of one model: the one in the repository, or a copy that ends with its last user.
+//! The local directory of one model: the one in the repository, or a copy that ends with its last
+//! user.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::Result;
 
-/// A model's directory on local disk. Instances hold it, because their backends may read it at any time.
+/// A model's directory on local disk. Instances hold it, because their backends may read it at any
+/// time.
 pub struct ModelDir {
     path: PathBuf,
     copy: Option<Box<dyn VersionFiles>>,
@@ -31,8 +33,8 @@ impl ModelDir {
         &self.path
     }
 
-    /// Fills the version directories of these names, which in a copy are empty at first: a model may have many versions, of
-    /// which few are served.
+    /// Fills the version directories of these names, which in a copy are empty at first: a model
+    /// may have many versions, of which few are served.
     ///
     /// # Errors
     /// A file cannot be read or written, or `cancel` is set.

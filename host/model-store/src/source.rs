@@ -1,4 +1,5 @@
-//! What a store of model directories can do: list models, take a fingerprint, provide the files of a model.
+//! What a store of model directories can do: list models, take a fingerprint, provide the files of
+//! a model.
 
 use super::ModelDir;
 use crate::fingerprint::ModelFingerprint;
@@ -13,7 +14,8 @@ pub trait ModelStore: Send + Sync {
     /// Path or URL for messages, without credentials.
     fn location(&self) -> &str;
 
-    /// The directory of a repository on local disk, which is polled without reading what has not changed.
+    /// The directory of a repository on local disk, which is polled without reading what has not
+    /// changed.
     fn local_root(&self) -> Option<&Path> {
         None
     }
@@ -45,8 +47,8 @@ pub trait ModelStore: Send + Sync {
         self.models()?.into_iter().map(fingerprint).collect()
     }
 
-    /// A local directory with the files of a model. The content of its version directories may follow later, see
-    /// `ModelDir::fetch`.
+    /// A local directory with the files of a model. The content of its version directories may
+    /// follow later, see `ModelDir::fetch`.
     ///
     /// # Errors
     /// The files cannot be read, the local copy cannot be written, or `cancel` is set.

@@ -40,7 +40,8 @@ impl ModelTable {
         let _ = cache.map(|cache| self.cache.set(cache));
     }
 
-    /// Use of the model cache; `None`: this server has no repository in an object store. Lists the files.
+    /// Use of the model cache; `None`: this server has no repository in an object store. Lists the
+    /// files.
     pub fn cache_usage(&self) -> Option<CacheUsage> {
         self.cache.get()?.upgrade()?.cache_usage()
     }

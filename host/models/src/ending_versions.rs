@@ -25,7 +25,8 @@ pub struct EndingVersion {
 }
 
 impl EndingVersions {
-    /// The version on which `sequence` began, if it was replaced since; `exact`: only the one with this number.
+    /// The version on which `sequence` began, if it was replaced since; `exact`: only the one with
+    /// this number.
     pub fn find_for_sequence(
         &self,
         sequence: &RequestSequence,
@@ -62,10 +63,12 @@ impl EndingVersions {
         versions.map(|version| version.open.scheduler.active_sequences()).sum()
     }
 
-    /// Closes versions whose sequences have ended or whose time has passed at `now`. True when none is left.
+    /// Closes versions whose sequences have ended or whose time has passed at `now`. True when none
+    /// is left.
     pub fn close_ended(&self, now: Instant) -> bool {
         let Some(all) = self.versions.load_full() else { return true };
-        // This list has the only reference, so that no request of a sequence is on its way into the queue.
+        // This list has the only reference, so that no request of a sequence is on its way into the
+        // queue.
         let unused = |v: &EndingVersion| Arc::strong_count(&v.open) == 1;
         let ended = |v: &EndingVersion| v.open.scheduler.active_sequences() == 0 && unused(v);
         let closed: Vec<_> = all.iter().filter(|v| ended(v) || now >= v.until).collect();
@@ -102,8 +105,8 @@ impl EndingVersions {
 }
 
 impl OpenVersion {
-    /// The replaced version on which `sequence` began, if a request that found this version continues it. `exact`: the
-    /// request names the version.
+    /// The replaced version on which `sequence` began, if a request that found this version
+    /// continues it. `exact`: the request names the version.
     pub(super) fn begun_on(
         &self,
         sequence: &RequestSequence,
@@ -118,7 +121,8 @@ impl OpenVersion {
         (!self.scheduler.has_sequence(sequence)).then_some(began)
     }
 
-    /// Refuses what a version that was deselected does not execute: all but what is left of its sequences.
+    /// Refuses what a version that was deselected does not execute: all but what is left of its
+    /// sequences.
     pub fn require_selected(&self, sequence: &RequestSequence) -> Result<(), LookupError> {
         match self.for_begun_sequences && !self.scheduler.has_sequence(sequence) {
             true => Err(LookupError::VersionNotReady(self.name.to_string(), self.version)),

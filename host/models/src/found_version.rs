@@ -1,5 +1,5 @@
-//! The result of a look-up for inference, and the version that executes the request: the one that was found, or the one on
-//! which the request's sequence began.
+//! The result of a look-up for inference, and the version that executes the request: the one that
+//! was found, or the one on which the request's sequence began.
 
 use super::OpenVersion;
 use std::ops::Deref;
@@ -25,15 +25,16 @@ impl FoundVersion {
         Self { exact: false, ..self }
     }
 
-    /// The version that executes a request of this sequence, before its tensors are read: the replaced version on which the
-    /// sequence began, if the request continues it, else the version that was found.
+    /// The version that executes a request of this sequence, before its tensors are read: the
+    /// replaced version on which the sequence began, if the request continues it, else the version
+    /// that was found.
     pub fn executing(&self, sequence: &RequestSequence) -> Arc<OpenVersion> {
         let began = self.served.begun_on(sequence, self.exact);
         began.unwrap_or_else(|| Arc::clone(&self.served))
     }
 
-    /// As [`FoundVersion::executing`] for a request whose tensors were read for the version that was found: a replaced version
-    /// with other tensors cannot execute it.
+    /// As [`FoundVersion::executing`] for a request whose tensors were read for the version that
+    /// was found: a replaced version with other tensors cannot execute it.
     pub fn executing_as_read(&self, sequence: &RequestSequence) -> Arc<OpenVersion> {
         let began = self.served.begun_on(sequence, self.exact);
         let began = began.filter(|began| began.signature.has_same_tensors(&self.served.signature));

@@ -24,7 +24,8 @@ impl VersionInFlight {
         Self { name, version: served.version, stats, queue }
     }
 
-    /// Requests that wait or execute. Of a sequence model at least the sequences that have not ended, as in Triton.
+    /// Requests that wait or execute. Of a sequence model at least the sequences that have not
+    /// ended, as in Triton.
     pub fn count(&self) -> u64 {
         let executing = self.stats.snapshot().executing();
         let Some(queue) = self.queue.upgrade() else { return executing };

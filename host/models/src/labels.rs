@@ -19,7 +19,8 @@ pub struct OutputLabels {
 }
 
 impl OutputLabels {
-    /// Reads the files of `outputs`, whose names are relative to the model's directory. `places` are those of its files.
+    /// Reads the files of `outputs`, whose names are relative to the model's directory. `places`
+    /// are those of its files.
     ///
     /// # Errors
     /// A file cannot be read, lies elsewhere, or is larger than `memory` allows.
@@ -61,7 +62,8 @@ impl OutputLabels {
         Ok(labels)
     }
 
-    /// The label of class `index` of `output`; `None` if the file is shorter or the output has no labels.
+    /// The label of class `index` of `output`; `None` if the file is shorter or the output has no
+    /// labels.
     pub fn get(&self, output: &str, index: usize) -> Option<&str> {
         self.outputs.get(output)?.get(index)
     }
@@ -76,7 +78,8 @@ impl OutputLabels {
     }
 }
 
-/// The labels in a file. Bytes that are not UTF-8 are replaced, because v1 messages carry labels as text.
+/// The labels in a file. Bytes that are not UTF-8 are replaced, because v1 messages carry labels as
+/// text.
 fn read_label_lines(
     bytes: Vec<u8>,
     path: &Path,

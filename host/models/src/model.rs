@@ -50,7 +50,8 @@ pub(super) struct LoadInfo {
     pub should_serve: AtomicBool,
     /// Loaded by name, not only as a step of an ensemble.
     pub requested_by_name: AtomicBool,
-    /// Its configuration file is missing or cannot be read: the model does not count for strict readiness.
+    /// Its configuration file is missing or cannot be read: the model does not count for strict
+    /// readiness.
     pub unreadable: AtomicBool,
     /// Its directory was removed: a model that is added under this name later has new counters.
     pub deleted: AtomicBool,
@@ -105,7 +106,8 @@ impl Model {
         Arc::new(model)
     }
 
-    /// A model that was refused; `config`, if that is not the cause. Versions of the `old` entry stay visible.
+    /// A model that was refused; `config`, if that is not the cause. Versions of the `old` entry
+    /// stay visible.
     pub(super) fn refused(
         id: &str,
         old: Option<&Model>,
@@ -146,7 +148,8 @@ impl Model {
         self.versions.values().any(|v| v.is_loaded())
     }
 
-    /// Remembers why a reload failed, while the versions of an earlier load serve; `None` when nothing is wrong any more.
+    /// Remembers why a reload failed, while the versions of an earlier load serve; `None` when
+    /// nothing is wrong any more.
     pub(super) fn set_reload_failure(&self, reason: Option<String>) {
         self.reload_failure.store(reason.map(Arc::new));
     }
@@ -156,7 +159,8 @@ impl Model {
         self.reload_failure.load_full()
     }
 
-    /// Why the files were not loaded as they are now, whether versions of an earlier load serve or none does.
+    /// Why the files were not loaded as they are now, whether versions of an earlier load serve or
+    /// none does.
     pub fn load_failure(&self) -> Option<String> {
         if let Some(reason) = self.reload_failure() {
             return Some(reason.to_string());
@@ -199,7 +203,8 @@ impl Model {
         self.refresh_latest();
     }
 
-    /// READY to UNLOADING. Requests in flight keep the open version; its last user completes the unload.
+    /// READY to UNLOADING. Requests in flight keep the open version; its last user completes the
+    /// unload.
     pub(super) fn set_unloading(&self, version: &ModelVersion) {
         version.set_unloading(&self.name);
         self.refresh_latest();

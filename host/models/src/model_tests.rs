@@ -12,10 +12,12 @@ use trtserver_request::ModelSignature;
 use trtserver_scheduler::{RequestQueue, SchedulingPolicy};
 
 const ROUNDS: usize = 200;
-/// Versions between the two are never ready: the search for the latest one takes long enough for the other thread.
+/// Versions between the two are never ready: the search for the latest one takes long enough for
+/// the other thread.
 const LAST: i64 = 200;
 
-/// The thread of the first version found it to be the latest before the last one was ready, and stored that afterwards.
+/// The thread of the first version found it to be the latest before the last one was ready, and
+/// stored that afterwards.
 #[test]
 fn latest_version_is_the_highest_of_those_that_became_ready_at_once() {
     let config = Arc::new(ModelConfig { name: "m".into(), ..ModelConfig::default() });
@@ -43,7 +45,8 @@ fn latest_version_is_the_highest_of_those_that_became_ready_at_once() {
                     while arrived.load(Ordering::Acquire) < 2 * (round + 1) {
                         std::hint::spin_loop();
                     }
-                    // The last version becomes ready a little later, each time at another point of the search.
+                    // The last version becomes ready a little later, each time at another point of
+                    // the search.
                     let spins = if number == LAST { round } else { 0 };
                     (0..spins).for_each(|_| std::hint::spin_loop());
                     model.set_ready(version, served);

@@ -1,5 +1,5 @@
-//! The instances of an open version, and what is needed to open more of them. A change of the instance groups opens and closes
-//! instances while the unchanged instances serve.
+//! The instances of an open version, and what is needed to open more of them. A change of the
+//! instance groups opens and closes instances while the unchanged instances serve.
 
 use crate::instance::group::InstancePlan;
 use std::sync::{Arc, Weak};
@@ -56,8 +56,8 @@ impl OpenInstances {
         Arc::new(Self { queue, signature, names, opened, all: Mutex::default() })
     }
 
-    /// Takes a number for a further instance: the number of an instance whose thread has ended, else the next. The result must be
-    /// dropped when the thread ends.
+    /// Takes a number for a further instance: the number of an instance whose thread has ended,
+    /// else the next. The result must be dropped when the thread ends.
     pub(super) fn add(&self, plan: InstancePlan) -> (usize, Arc<()>) {
         let mut all = self.all();
         let ended = |of: &InstanceEntry| of.removed && of.thread.strong_count() == 0;
@@ -98,8 +98,8 @@ impl OpenInstances {
         InstanceChange { open, close }
     }
 
-    /// Whether `change` is possible while the version serves: it concerns only instances on the CPU, and the model has no
-    /// sequences, which belong to instances.
+    /// Whether `change` is possible while the version serves: it concerns only instances on the
+    /// CPU, and the model has no sequences, which belong to instances.
     pub(super) fn can(&self, change: &InstanceChange) -> bool {
         let all = self.all();
         let close = change.close.iter().filter_map(|number| Some(&all.get(*number)?.plan));
@@ -136,7 +136,8 @@ impl Drop for OpenInstances {
     }
 }
 
-/// A change of the instances of a serving version: the new instances are open. They are closed unless the change is completed.
+/// A change of the instances of a serving version: the new instances are open. They are closed
+/// unless the change is completed.
 pub struct InstanceResize {
     pub(super) instances: Arc<OpenInstances>,
     pub(super) opened: Vec<usize>,

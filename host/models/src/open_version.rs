@@ -13,8 +13,8 @@ use trtserver_proto::v2::ModelConfig;
 use trtserver_request::{InferRequest, ModelSignature};
 use trtserver_scheduler::Scheduler;
 
-/// An open version of a model. The version is closed when the last reference is dropped, unless another value has its
-/// queue: a version that a reload left open.
+/// An open version of a model. The version is closed when the last reference is dropped, unless
+/// another value has its queue: a version that a reload left open.
 pub struct OpenVersion {
     pub name: Arc<str>,
     pub version: i64,
@@ -41,7 +41,8 @@ pub struct OpenVersion {
 impl OpenVersion {
     /// Queues a checked request. The request gets a response in every case.
     pub fn submit(&self, request: InferRequest) {
-        // Checked before the request is queued, so that a refusal does not change the state of its sequence.
+        // Checked before the request is queued, so that a refusal does not change the state of its
+        // sequence.
         if self.arena.is_some()
             && let Err(e) = check_metadata_size(&request)
         {
@@ -56,7 +57,8 @@ impl OpenVersion {
         self.config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
     }
 
-    /// This version with the configuration, the labels and the counters of a reload that leaves it open. `None` for ensembles.
+    /// This version with the configuration, the labels and the counters of a reload that leaves it
+    /// open. `None` for ensembles.
     pub(super) fn with_config(
         &self,
         config: &Arc<ModelConfig>,
@@ -78,7 +80,8 @@ impl OpenVersion {
         Some(self.with_scheduler(Scheduler::Queue(Arc::clone(queue))))
     }
 
-    /// For an ensemble: a copy that holds references to the open versions of its steps. Other models are returned as they are.
+    /// For an ensemble: a copy that holds references to the open versions of its steps. Other
+    /// models are returned as they are.
     ///
     /// # Errors
     /// A model of a step is not served.

@@ -1,4 +1,5 @@
-//! Readiness of models: the rules of strict readiness and of `--ready-models`; models that are not ready, with reason and time.
+//! Readiness of models: the rules of strict readiness and of `--ready-models`; models that are not
+//! ready, with reason and time.
 
 use super::{Model, ModelTable, ModelVersion, VersionState};
 use std::sync::Arc;
@@ -20,8 +21,8 @@ pub struct UnreadyModel {
 }
 
 impl Model {
-    /// Strict readiness: every version is READY, or was unloaded by request. A model whose configuration file is missing or
-    /// cannot be read does not count.
+    /// Strict readiness: every version is READY, or was unloaded by request. A model whose
+    /// configuration file is missing or cannot be read does not count.
     pub(super) fn is_strictly_ready(&self) -> bool {
         let is_ready = |v: &Arc<ModelVersion>| v.is_ready() || v.is_unloaded_by_request();
         self.load_info.unreadable.load(Ordering::Relaxed)
@@ -30,20 +31,22 @@ impl Model {
                 && self.versions.values().all(is_ready)
     }
 
-    /// The readiness of a model that `--ready-models` names: the same, and at least one version is READY.
+    /// The readiness of a model that `--ready-models` names: the same, and at least one version is
+    /// READY.
     pub(super) fn is_ready_as_required(&self) -> bool {
         self.is_strictly_ready() && self.versions.values().any(|v| v.is_ready())
     }
 
-    /// When it ceased to be ready, in nanoseconds of CLOCK_MONOTONIC. For a refused configuration, when its entry in the table was
-    /// created.
+    /// When it ceased to be ready, in nanoseconds of CLOCK_MONOTONIC. For a refused configuration,
+    /// when its entry in the table was created.
     pub(super) fn unready_since_ns(&self) -> u64 {
         let unready = self.versions.values().filter(|v| !v.is_ready());
         let since = unready.map(|v| v.since_ns()).max();
         since.filter(|_| self.refusal.is_none()).unwrap_or(self.created_ns())
     }
 
-    /// Its versions that are not ready, or itself. Not empty for a model that is not ready by the rules above.
+    /// Its versions that are not ready, or itself. Not empty for a model that is not ready by the
+    /// rules above.
     fn unready(&self, required: bool) -> Vec<UnreadyModel> {
         let unready = |version, state, reason, since_ns| UnreadyModel {
             model: self.name.to_string(),
@@ -80,8 +83,8 @@ impl Model {
 }
 
 impl ModelTable {
-    /// All models that are not ready, by name. The server requires the models of `names`, all if it is empty; with `strict`
-    /// false none.
+    /// All models that are not ready, by name. The server requires the models of `names`, all if it
+    /// is empty; with `strict` false none.
     pub fn unready(&self, strict: bool, names: &[String]) -> Vec<UnreadyModel> {
         let mut all = self.all();
         let mut found = Vec::new();

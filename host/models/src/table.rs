@@ -1,7 +1,8 @@
 //! The model table: model name and version to open version. Lookups take no lock.
 //!
-//! A reloaded model gets a new entry. Its versions are opened first; one write then replaces the old entry. The old
-//! entry is not changed, so a request that looked it up before the write is still served by it.
+//! A reloaded model gets a new entry. Its versions are opened first; one write then replaces the
+//! old entry. The old entry is not changed, so a request that looked it up before the write is
+//! still served by it.
 
 use super::lifecycle::LoadsInProgress;
 use super::{FoundVersion, Model, OpenVersion, VersionInFlight};
@@ -170,7 +171,8 @@ impl ModelTable {
         served.ok_or_else(|| LookupError::VersionNotReady(name.to_owned(), number))
     }
 
-    /// The same for a request for inference, which may continue a sequence that began on a replaced version.
+    /// The same for a request for inference, which may continue a sequence that began on a replaced
+    /// version.
     pub fn find_for_inference(
         &self,
         name: &str,
@@ -188,8 +190,8 @@ impl ModelTable {
         version.is_none_or(|version| version.is_ready())
     }
 
-    /// The memory that inputs of a version of the model are best received into; without a version, or if it is not served, those of the
-    /// latest.
+    /// The memory that inputs of a version of the model are best received into; without a version,
+    /// or if it is not served, those of the latest.
     pub fn input_memory(&self, name: &str, version: Option<i64>) -> Option<InputMemory> {
         let models = self.models.load();
         let model = models.get(name).ok()?;
@@ -211,9 +213,9 @@ impl ModelTable {
         latest.is_some_and(|served| served.signature.takes_strings())
     }
 
-    /// Strict readiness: every version of every model is served, or was unloaded by request. A model whose
-    /// configuration file is missing or cannot be read does not count. With `required` models: of
-    /// these, each of which must have a version that is served.
+    /// Strict readiness: every version of every model is served, or was unloaded by request. A
+    /// model whose configuration file is missing or cannot be read does not count. With `required`
+    /// models: of these, each of which must have a version that is served.
     pub fn all_ready(&self, required: &[String]) -> bool {
         let models = self.models.load();
         match required {
@@ -241,11 +243,13 @@ impl ModelTable {
         served.map(|served| VersionInFlight::from_version(&served)).collect()
     }
 
-    /// Takes every loaded version out of service. Requests in flight keep the versions that they use.
+    /// Takes every loaded version out of service. Requests in flight keep the versions that they
+    /// use.
     pub fn unload_all(&self) {
         for model in self.models.load().by_id.values() {
             model.ending.close_all();
-            // An ensemble is loaded, though not ready, when a model of its steps was unloaded just before.
+            // An ensemble is loaded, though not ready, when a model of its steps was unloaded just
+            // before.
             for version in model.versions.values().filter(|v| v.is_loaded()) {
                 tracing::info!("unloading: {}:{}", model.name, version.number);
                 model.set_unloading(version);

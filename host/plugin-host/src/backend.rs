@@ -60,7 +60,8 @@ pub struct PluginBackend {
 /// See [`PluginBackend::lifecycle`].
 #[derive(Default)]
 struct Lifecycle {
-    /// Held while the backend opens or closes: it is closed before the same library is opened for the next model.
+    /// Held while the backend opens or closes: it is closed before the same library is opened for
+    /// the next model.
     one: Mutex<()>,
     /// Why it did not open when it was last tried, by isolation.
     failures: Mutex<[Option<OpenFailure>; 2]>,
@@ -84,9 +85,9 @@ unsafe impl Send for BackendHold {}
 unsafe impl Sync for BackendHold {}
 
 impl PluginBackend {
-    /// Reads the facts of the library; the backend itself opens with its first model. With the setting `isolation=process`
-    /// the library is not loaded into this process; with `probe` a child process loads it first. `sibling` is another backend
-    /// of the same adapter.
+    /// Reads the facts of the library; the backend itself opens with its first model. With the
+    /// setting `isolation=process` the library is not loaded into this process; with `probe` a
+    /// child process loads it first. `sibling` is another backend of the same adapter.
     ///
     /// # Errors
     /// The file or its settings cannot be used.
@@ -100,7 +101,8 @@ impl PluginBackend {
         live_models: &Arc<AtomicUsize>,
     ) -> Result<Self> {
         let mut settings = candidate.settings;
-        // `plugin.toml` gives the default of the backend, which models may change; the operator sets it.
+        // `plugin.toml` gives the default of the backend, which models may change; the operator
+        // sets it.
         let is_set = overrides.contains_key(isolation::KEY);
         settings.extend(overrides.clone());
         let library = &candidate.file.library;
@@ -256,7 +258,8 @@ impl PluginBackend {
         }
     }
 
-    /// Loads a backend that runs in this process whatever the settings say: the one of a child process.
+    /// Loads a backend that runs in this process whatever the settings say: the one of a child
+    /// process.
     ///
     /// # Errors
     /// The file cannot be used.
@@ -297,8 +300,8 @@ impl PluginBackend {
         self.opened.get_or_init(open).as_ref().map_err(Error::clone)
     }
 
-    /// Opens the backend before a model needs it: here, or, isolated, once in a child process that then ends. `scan`
-    /// identifies the attempt; `cancel` breaks it off in a child process.
+    /// Opens the backend before a model needs it: here, or, isolated, once in a child process that
+    /// then ends. `scan` identifies the attempt; `cancel` breaks it off in a child process.
     ///
     /// # Errors
     /// It does not open.
@@ -361,7 +364,8 @@ impl PluginBackend {
         Ok(BackendHold { table, handle, scope })
     }
 
-    /// Takes an error that an entry returned; an empty text is replaced by one that names the entry.
+    /// Takes an error that an entry returned; an empty text is replaced by one that names the
+    /// entry.
     pub(super) fn check(&self, error: *mut types::Error, entry: &str, subject: &str) -> Result<()> {
         // SAFETY: entries return null or an error made by the host.
         unsafe { take_error(error) }.map_err(|e| {
@@ -434,7 +438,8 @@ pub struct CompletedConfig {
     backend: Arc<PluginBackend>,
 }
 
-// SAFETY: the interface lets any loader thread open the model and free the state, one after the other.
+// SAFETY: the interface lets any loader thread open the model and free the state, one after the
+// other.
 unsafe impl Send for CompletedConfig {}
 
 impl CompletedConfig {

@@ -37,8 +37,8 @@ pub struct BackendFacts {
     /// Alignment of inputs, 0 = natural.
     pub align: usize,
     pub stack_bytes: usize,
-    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on. Of the library: see
-    /// [`Backend::facts_when_open`](super::backend::PluginBackend::facts_when_open).
+    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on. Of the library:
+    /// see [`Backend::facts_when_open`](super::backend::PluginBackend::facts_when_open).
     pub instance_kinds: u32,
     /// (instance kind, count).
     pub preferred: Vec<(u32, u32)>,
@@ -71,7 +71,8 @@ impl BackendFacts {
         Self { abi: (table.abi_major, table.abi_minor), ..facts }
     }
 
-    /// The facts of the backend of `file`, from those of its library. An adapter has no name and no platforms for it.
+    /// The facts of the backend of `file`, from those of its library. An adapter has no name and no
+    /// platforms for it.
     pub fn for_file(mut self, file: &PluginFile) -> Self {
         if let Some(AdaptedLibrary { adapter, name, .. }) = &file.adapted {
             self.version = format!("{adapter}-{}", self.version);
@@ -85,7 +86,8 @@ impl BackendFacts {
         Self { name: name.to_owned(), ..self.clone() }
     }
 
-    /// The most batches that an instance of this kind, of a model that is decoupled or not, may have accepted and not answered.
+    /// The most batches that an instance of this kind, of a model that is decoupled or not, may
+    /// have accepted and not answered.
     pub fn max_in_flight_for(&self, kind: Kind, decoupled: bool) -> usize {
         if let Some(most) = self.decoupled_max_in_flight.filter(|_| decoupled) {
             return most;

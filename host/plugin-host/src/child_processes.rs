@@ -1,4 +1,5 @@
-//! Child processes as a backend needs them: the interface between this crate and `trtserver-isolation`, which implements it.
+//! Child processes as a backend needs them: the interface between this crate and
+//! `trtserver-isolation`, which implements it.
 
 use crate::Patch;
 use crate::backend::PluginBackend;
@@ -95,16 +96,19 @@ pub trait IsolatedModel: Send + Sync {
     ) -> Result<Box<dyn IsolatedInstance>>;
 }
 
-/// An open instance in a child process. Its methods with a shared reference may be called on any thread.
+/// An open instance in a child process. Its methods with a shared reference may be called on any
+/// thread.
 pub trait IsolatedInstance: Send + Sync {
-    /// Closes it in the child while the model stays open. One that has outstanding requests stays until the model is closed.
+    /// Closes it in the child while the model stays open. One that has outstanding requests stays
+    /// until the model is closed.
     fn close_alone(&mut self);
 
     /// Calls `lost`, from any thread, whenever the sequence state of this instance is lost.
     fn on_sequences_lost(&self, lost: Box<dyn Fn() + Send + Sync>);
 
-    /// Sends the requests as batch `id`. Each gets a final response, whatever happens to the child. A thread that must not
-    /// wait for a child to be restarted leaves that to [`IsolatedInstance::send_delayed`].
+    /// Sends the requests as batch `id`. Each gets a final response, whatever happens to the child.
+    /// A thread that must not wait for a child to be restarted leaves that to
+    /// [`IsolatedInstance::send_delayed`].
     fn execute(&mut self, id: u64, requests: &mut Vec<InferRequest>, may_wait: bool);
 
     /// Batches wait for [`IsolatedInstance::send_delayed`].
@@ -113,8 +117,8 @@ pub trait IsolatedInstance: Send + Sync {
     /// Sends the batches that a thread that must not wait has left.
     fn send_delayed(&mut self);
 
-    /// Delivers the responses that are there, on the calling thread. If `to_the_end`, polls for a short time until none is
-    /// outstanding.
+    /// Delivers the responses that are there, on the calling thread. If `to_the_end`, polls for a
+    /// short time until none is outstanding.
     fn poll(&self, to_the_end: bool);
 
     /// Time that the child took for the last execution; 0 before the first.

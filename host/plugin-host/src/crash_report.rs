@@ -1,5 +1,5 @@
-//! Crash report: when the process crashes, standard error names the backend code that was running, and the frames of the
-//! stack.
+//! Crash report: when the process crashes, standard error names the backend code that was running,
+//! and the frames of the stack.
 //!
 //! ```text
 //! crash: SIGSEGV (invalid memory access) at address 0x8 in execute of instance 'm_0_cpu' of model 'm' version 1, backend 'b'
@@ -7,10 +7,11 @@
 //! crash: #0 /…/libtrtserver_b.so+0x11a9 (execute+0x10)
 //! ```
 //!
-//! Every call of an entry sets thread-local pointers to what names it: three stores per call. Calls do not nest. The signal
-//! handler only reads it, uses no lock and no allocation, and leaves the signal to its default action afterwards, so that
-//! exit status and core file are as without it. It runs on the alternate stack that Rust gives to each of its threads. The
-//! line about the backend is written first, because reading the stack may fail: the loader's lock may be held.
+//! Every call of an entry sets thread-local pointers to what names it: three stores per call. Calls
+//! do not nest. The signal handler only reads it, uses no lock and no allocation, and leaves the
+//! signal to its default action afterwards, so that exit status and core file are as without it. It
+//! runs on the alternate stack that Rust gives to each of its threads. The line about the backend
+//! is written first, because reading the stack may fail: the loader's lock may be held.
 
 use libc::{c_int, c_void, siginfo_t};
 use std::cell::Cell;
@@ -75,8 +76,8 @@ pub static EXECUTE: BackendEntry = BackendEntry("execute");
 pub static CANCEL: BackendEntry = BackendEntry("cancel");
 
 thread_local! {
-    /// What this thread executes, null = nothing. Constant and without a destructor, so that a signal handler may read it
-    /// at any time.
+    /// What this thread executes, null = nothing. Constant and without a destructor, so that a
+    /// signal handler may read it at any time.
     static SUBJECT: Cell<*const CrashSubject> = const { Cell::new(null()) };
     /// Set before `SUBJECT`.
     static ENTRY: Cell<*const BackendEntry> = const { Cell::new(null()) };
@@ -96,7 +97,8 @@ impl Drop for EntryGuard<'_> {
 /// Installs the signal handlers. Once, before the process starts threads.
 pub fn install_handlers() {
     let mut frames = [null_mut(); 1];
-    // SAFETY: the buffer has one element. The first call may load libgcc, which a signal handler must not do.
+    // SAFETY: the buffer has one element. The first call may load libgcc, which a signal handler
+    // must not do.
     unsafe { libc::backtrace(frames.as_mut_ptr(), 1) };
     for (signal, _) in SIGNALS {
         set_handler(signal, on_crash as *const () as libc::sighandler_t);
@@ -141,7 +143,8 @@ extern "C" fn on_alarm(_signal: c_int, _info: *mut siginfo_t, _context: *mut c_v
     end(REPORTED.load(Ordering::Acquire), false);
 }
 
-/// The signal's default action follows: a fault occurs again at the same place, others are raised again.
+/// The signal's default action follows: a fault occurs again at the same place, others are raised
+/// again.
 fn end(signal: c_int, by_fault: bool) {
     // SAFETY: async-signal-safe.
     unsafe {
@@ -208,7 +211,8 @@ fn write_frames(innermost: usize) {
         line.decimal(number);
         line.text(" ");
         let mut found: MaybeUninit<libc::Dl_info> = MaybeUninit::zeroed();
-        // SAFETY: fills the structure if the address is in a library; its texts are those of the loader.
+        // SAFETY: fills the structure if the address is in a library; its texts are those of the
+        // loader.
         let found =
             unsafe { (libc::dladdr(*frame, found.as_mut_ptr()) != 0).then(|| found.assume_init()) };
         match found {

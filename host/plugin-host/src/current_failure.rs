@@ -9,7 +9,8 @@ use trtserver_base::clock::now_ns;
 pub struct CurrentFailure(ArcSwapOption<(String, u64)>);
 
 impl CurrentFailure {
-    /// Sets the reason. Of several failures without success between them, the time of the first one stays.
+    /// Sets the reason. Of several failures without success between them, the time of the first one
+    /// stays.
     pub fn set(&self, reason: String) {
         let since = self.since_ns().unwrap_or_else(now_ns);
         self.0.store(Some(Arc::new((reason, since))));

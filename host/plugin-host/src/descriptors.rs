@@ -1,4 +1,5 @@
-//! Descriptors of models, instances and version directories for backends, in memory that stays valid until they are closed.
+//! Descriptors of models, instances and version directories for backends, in memory that stays
+//! valid until they are closed.
 
 use super::host_api::scope::Scope;
 use super::text::{bytes_view, c_text, str_view};

@@ -1,4 +1,5 @@
-//! Whether a model serves, for lookups that do not keep it open: an isolated one, or one whose instances may become broken.
+//! Whether a model serves, for lookups that do not keep it open: an isolated one, or one whose
+//! instances may become broken.
 
 use crate::current_failure::CurrentFailure;
 use std::sync::{Arc, Weak};
@@ -19,7 +20,8 @@ pub trait IsolatedState: Send + Sync {
     /// What the model takes beside the memory of the host.
     fn memory(&self) -> IsolatedMemory;
 
-    /// No further request will be sent. From here on the response deadline is at most the drain time.
+    /// No further request will be sent. From here on the response deadline is at most the drain
+    /// time.
     fn begin_unload(self: Arc<Self>);
 }
 
@@ -57,7 +59,8 @@ impl Health {
         self.failure.set(reason);
     }
 
-    /// No further request will be sent. From here on the response deadline is at most the drain time.
+    /// No further request will be sent. From here on the response deadline is at most the drain
+    /// time.
     pub fn begin_unload(&self) {
         if let Some(state) = self.isolated_state() {
             state.begin_unload();

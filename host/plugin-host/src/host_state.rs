@@ -13,7 +13,8 @@ use std::sync::{LazyLock, OnceLock};
 use trtserver_base::sync::Mutex;
 use trtserver_plugin_api::abi::types::level;
 
-/// Process-wide: functions of the C interface, and handles that backends may use at any time, lead here.
+/// Process-wide: functions of the C interface, and handles that backends may use at any time, lead
+/// here.
 pub(crate) static HOST: HostState = HostState {
     log_level: AtomicU32::new(level::INFO),
     end_process: OnceLock::new(),

@@ -1,7 +1,9 @@
-//! The isolation setting: whether models run in the server's process (local) or in child processes (isolated).
+//! The isolation setting: whether models run in the server's process (local) or in child processes
+//! (isolated).
 //!
-//! Precedence, highest first: `--backend-config=NAME,isolation=process`, the model's parameter, `--backend-config` with `none`,
-//! `plugin.toml`, the backend's `MUST_ISOLATE` flag. The default is local. So a model may only tighten what the operator has set.
+//! Precedence, highest first: `--backend-config=NAME,isolation=process`, the model's parameter,
+//! `--backend-config` with `none`, `plugin.toml`, the backend's `MUST_ISOLATE` flag. The default is
+//! local. So a model may only tighten what the operator has set.
 
 use trtserver_base::error::{Error, Result};
 use trtserver_proto::v2::ModelConfig;

@@ -1,4 +1,5 @@
-//! Deadlines of isolated models: for responses and for opening. Two backend settings, each also a model parameter.
+//! Deadlines of isolated models: for responses and for opening. Two backend settings, each also a
+//! model parameter.
 
 use crate::isolation;
 use std::collections::BTreeMap;

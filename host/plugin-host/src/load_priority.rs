@@ -1,6 +1,7 @@
-//! Low priority of the threads that load models while others serve. They get a niceness, which is taken back before an
-//! instance serves. A process may take it back only with CAP_SYS_NICE or a RLIMIT_NICE of 20; without, loads run at normal
-//! priority, because instances and the threads of their frameworks would keep the niceness for good.
+//! Low priority of the threads that load models while others serve. They get a niceness, which is
+//! taken back before an instance serves. A process may take it back only with CAP_SYS_NICE or a
+//! RLIMIT_NICE of 20; without, loads run at normal priority, because instances and the threads of
+//! their frameworks would keep the niceness for good.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;
@@ -8,8 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use trtserver_base::sync::Mutex;
 
-/// Niceness while a model is loaded: a fifth of the CPU time of a serving thread that competes for the core. Configurations
-/// do not set this value, so that it identifies threads that were started during a load.
+/// Niceness while a model is loaded: a fifth of the CPU time of a serving thread that competes for
+/// the core. Configurations do not set this value, so that it identifies threads that were started
+/// during a load.
 const LOAD_NICE: i32 = 7;
 
 /// Process-wide, as thread ids and the right to a niceness are.
@@ -23,7 +25,8 @@ struct LoadPriorities {
     restorable: OnceLock<bool>,
 }
 
-/// This thread loads a model at low priority until the value is dropped. Threads that it starts inherit the priority.
+/// This thread loads a model at low priority until the value is dropped. Threads that it starts
+/// inherit the priority.
 pub struct LowPriority {
     /// Niceness of the thread afterwards.
     after: i32,
@@ -37,7 +40,8 @@ impl LowPriority {
         low.then(|| Self::for_this_thread(after))
     }
 
-    /// For a thread that a thread with low priority has started; `after`: its niceness when it serves. `None` for other threads.
+    /// For a thread that a thread with low priority has started; `after`: its niceness when it
+    /// serves. `None` for other threads.
     pub fn inherited(after: i32) -> Option<Self> {
         is_low().then(|| Self::for_this_thread(after))
     }
@@ -60,13 +64,15 @@ fn nice() -> i32 {
     getpriority_process(None).unwrap_or(0)
 }
 
-/// Takes the low priority back from threads that a backend started during a load, which serve at `nice` from now on.
+/// Takes the low priority back from threads that a backend started during a load, which serve at
+/// `nice` from now on.
 pub fn restore_started(nice: i32) {
     let loading = PRIORITIES.loading.lock();
     restore_niceness("self", nice, |id| !loading.contains(&id));
 }
 
-/// The load of the model in another process has ended: takes the low priority back from all of its threads.
+/// The load of the model in another process has ended: takes the low priority back from all of its
+/// threads.
 pub fn restore_process(pid: u32, nice: i32) {
     restore_niceness(&pid.to_string(), nice, |_| true);
 }
@@ -91,12 +97,14 @@ pub fn is_low() -> bool {
     nice() == LOAD_NICE && is_restorable()
 }
 
-/// Niceness of threads in another process that open an instance for this thread; `after`: when they serve.
+/// Niceness of threads in another process that open an instance for this thread; `after`: when they
+/// serve.
 pub fn while_loading(after: i32) -> i32 {
     if is_low() { LOAD_NICE } else { after }
 }
 
-/// In a child process: whether it was started during a load. Threads that do not load have normal priority.
+/// In a child process: whether it was started during a load. Threads that do not load have normal
+/// priority.
 pub fn leave_in_child() -> bool {
     let started_by_load = nice() == LOAD_NICE;
     if started_by_load {

@@ -1,4 +1,5 @@
-//! Unit tests of `load_priority.rs`. Without the right to take a niceness back nothing changes, which holds for them, too.
+//! Unit tests of `load_priority.rs`. Without the right to take a niceness back nothing changes,
+//! which holds for them, too.
 
 use super::*;
 use std::sync::mpsc::channel;

@@ -57,14 +57,15 @@ enum Placement {
     Isolated(Arc<dyn IsolatedModel>),
 }
 
-// SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
+// SAFETY: models are opened and closed on loader threads and shared by instance threads, by the
+// interface.
 unsafe impl Send for BackendModel {}
 // SAFETY: the interface lets all instance threads use one open model at the same time.
 unsafe impl Sync for BackendModel {}
 
 impl BackendModel {
-    /// Opens one version of a model, local or isolated. `cancel` breaks off the opening of an isolated one and of its
-    /// instances.
+    /// Opens one version of a model, local or isolated. `cancel` breaks off the opening of an
+    /// isolated one and of its instances.
     pub fn open(
         backend: &Arc<PluginBackend>,
         facts: &ModelFacts<'_>,
@@ -79,7 +80,8 @@ impl BackendModel {
         }
     }
 
-    /// As [`BackendModel::open`], always in this process. A backend that reports its progress learns of `cancel`.
+    /// As [`BackendModel::open`], always in this process. A backend that reports its progress
+    /// learns of `cancel`.
     pub fn open_locally(
         backend: &Arc<PluginBackend>,
         facts: &ModelFacts<'_>,
@@ -113,7 +115,8 @@ impl BackendModel {
         matches!(self.placement, Placement::Isolated(_))
     }
 
-    /// The arena for inputs of an isolated model: network threads receive tensors there, which saves a copy.
+    /// The arena for inputs of an isolated model: network threads receive tensors there, which
+    /// saves a copy.
     pub fn arena(&self) -> Option<Arc<Arena>> {
         match &self.placement {
             Placement::Local { .. } => None,
@@ -172,9 +175,9 @@ impl BackendInstance {
 /// An instance of a backend that declares `ANY_THREAD`, or an isolated one.
 pub struct AnyThread(BackendInstance);
 
-// SAFETY: `ANY_THREAD` allows executing the instance on any thread, one at a time, which is all that `AnyThread` offers.
-// The interface requires closing on the opening thread: the owner of an `AnyThread` must drop it there. An isolated instance
-// executes on a thread of the child.
+// SAFETY: `ANY_THREAD` allows executing the instance on any thread, one at a time, which is all
+// that `AnyThread` offers. The interface requires closing on the opening thread: the owner of an
+// `AnyThread` must drop it there. An isolated instance executes on a thread of the child.
 unsafe impl Send for AnyThread {}
 
 impl AnyThread {
@@ -195,7 +198,8 @@ impl AnyThread {
         &mut self.0
     }
 
-    /// The instance, if it is isolated: its methods with a shared reference may be called on any thread.
+    /// The instance, if it is isolated: its methods with a shared reference may be called on any
+    /// thread.
     pub fn isolated(&self) -> Option<&dyn IsolatedInstance> {
         match &self.0 {
             BackendInstance::Isolated(remote) => Some(&**remote),

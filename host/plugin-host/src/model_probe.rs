@@ -1,4 +1,5 @@
-//! Asks a backend whether a version directory holds a model of one of its platforms: the extension `trts.model_probe`.
+//! Asks a backend whether a version directory holds a model of one of its platforms: the extension
+//! `trts.model_probe`.
 
 use super::backend::PluginBackend;
 use super::crash_report;
@@ -10,8 +11,9 @@ use trtserver_plugin_api::abi::extensions::NO_ENTRY;
 use trtserver_proto::v2::ModelConfig;
 
 impl PluginBackend {
-    /// The name of the file or directory that is a model of the platform; `None` if the platform's default file decides.
-    /// The backend is not opened for it. It is asked in a child process if the model of `config` would run in one.
+    /// The name of the file or directory that is a model of the platform; `None` if the platform's
+    /// default file decides. The backend is not opened for it. It is asked in a child process if
+    /// the model of `config` would run in one.
     ///
     /// # Errors
     /// Why no entry is such a model.

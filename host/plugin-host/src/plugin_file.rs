@@ -1,4 +1,5 @@
-//! The file of a backend: a plugin, or a library of another server that is opened through an adapter.
+//! The file of a backend: a plugin, or a library of another server that is opened through an
+//! adapter.
 
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -20,7 +21,8 @@ pub struct AdaptedLibrary {
     pub adapter: String,
     /// Name of the backend: passed to `backend_open`.
     pub name: String,
-    /// The adapted library, or the script of a backend without a library. Its directory is passed to `backend_open`.
+    /// The adapted library, or the script of a backend without a library. Its directory is passed
+    /// to `backend_open`.
     pub file: PathBuf,
     /// Default model file, which the adapter's `plugin.toml` has.
     pub default_file: Option<String>,

@@ -1,9 +1,10 @@
-//! Shared-memory objects that backends make in `/dev/shm`: their names begin with a prefix that the backend is told, so that what a killed
-//! process leaves behind is found.
+//! Shared-memory objects that backends make in `/dev/shm`: their names begin with a prefix that the
+//! backend is told, so that what a killed process leaves behind is found.
 //!
-//! A process holds the lock of a file there as long as it lives. The system gives the lock up however the process ends, so the owner of
-//! objects has ended when the lock of its file is free. Process ids do not tell that: they are used again, and containers that share
-//! the folder have the same ones.
+//! A process holds the lock of a file there as long as it lives. The system gives the lock up
+//! however the process ends, so the owner of objects has ended when the lock of its file is free.
+//! Process ids do not tell that: they are used again, and containers that share the folder have the
+//! same ones.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fs;
@@ -25,7 +26,8 @@ const FOLDER: &str = "/dev/shm";
 /// End of the name of a file whose lock is held.
 const LOCK: &str = "lock";
 
-/// Process-wide: it is named by the process id, and `main` releases it, whatever is still open then.
+/// Process-wide: it is named by the process id, and `main` releases it, whatever is still open
+/// then.
 static OWNER: OnceLock<ObjectOwner> = OnceLock::new();
 
 /// This process as the owner of objects.
@@ -75,7 +77,8 @@ fn owner() -> &'static ObjectOwner {
 
 /// The prefix for backends in this process.
 pub fn own_prefix() -> String {
-    // A child has a prefix of its own, so that its objects can be told from those of other children.
+    // A child has a prefix of its own, so that its objects can be told from those of other
+    // children.
     std::env::var(VARIABLE).unwrap_or_else(|_| format!("{}0_", owner().prefix))
 }
 
@@ -111,7 +114,8 @@ fn sweep_in(folder: &Path) -> usize {
     removed
 }
 
-/// Whether a name is exactly that of a lock file. A shorter prefix could be that of other servers, too.
+/// Whether a name is exactly that of a lock file. A shorter prefix could be that of other servers,
+/// too.
 fn is_lock(name: &str) -> bool {
     let parts: Vec<&str> = name.split('_').collect();
     let [program, pid, random, end] = parts[..] else { return false };

@@ -60,8 +60,8 @@ impl PluginError {
         Box::into_raw(Box::new(Self { code, flags, text: c_text(text) })).cast()
     }
 
-    /// Converts to a host error. A lost device is also logged, because the response to the client does not reach the
-    /// operator.
+    /// Converts to a host error. A lost device is also logged, because the response to the client
+    /// does not reach the operator.
     pub fn to_error(&self) -> Error {
         if self.flags & error_flags::DEVICE_LOST != 0 {
             tracing::error!("a backend reports that its device is lost: {:?}", self.text);

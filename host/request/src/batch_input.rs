@@ -19,7 +19,8 @@ pub enum BatchInputKind {
     ItemShapeFlatten,
 }
 
-/// A batch input. The host adds a part of it to each request; the parts of a batch, one after another, are the tensor.
+/// A batch input. The host adds a part of it to each request; the parts of a batch, one after
+/// another, are the tensor.
 #[derive(Clone, Debug)]
 pub struct BatchInput {
     pub kind: BatchInputKind,

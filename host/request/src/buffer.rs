@@ -65,7 +65,8 @@ pub(super) static BUFFERS: BufferMemory = BufferMemory {
 
 /// Where the memory of buffers comes from.
 pub(super) struct BufferMemory {
-    /// Set in the child process of an isolated model: every buffer lies in this arena, so that the host can read it.
+    /// Set in the child process of an isolated model: every buffer lies in this arena, so that the
+    /// host can read it.
     arena: OnceLock<Arc<Arena>>,
     /// Large blocks.
     pub pool: LazyLock<Arc<BufferPool>>,
@@ -73,7 +74,8 @@ pub(super) struct BufferMemory {
     pub mapped: AtomicUsize,
 }
 
-/// Allocates all buffers of this process from `arena` from now on. A process has one arena: later calls are ignored.
+/// Allocates all buffers of this process from `arena` from now on. A process has one arena: later
+/// calls are ignored.
 pub fn use_arena(arena: Arc<Arena>) {
     let _ = BUFFERS.arena.set(arena);
 }
@@ -89,8 +91,8 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// A zeroed buffer of `len` bytes that is not drawn from the memory budget, for memory that does not belong to a request;
-    /// `None` if out of memory.
+    /// A zeroed buffer of `len` bytes that is not drawn from the memory budget, for memory that
+    /// does not belong to a request; `None` if out of memory.
     pub fn try_new(len: usize, tag: impl Into<MemoryTag>) -> Option<Self> {
         let tag = tag.into();
         Self::allocate(BUFFERS.arena.get(), len, true, tag, |len| Self::reserve_for_model(len, tag))
@@ -104,8 +106,8 @@ impl AlignedBuf {
         reservation
     }
 
-    /// A zeroed buffer of `len` bytes. Zeroed because a backend that writes too little must not expose data of another
-    /// request.
+    /// A zeroed buffer of `len` bytes. Zeroed because a backend that writes too little must not
+    /// expose data of another request.
     ///
     /// # Errors
     /// The memory budget is exhausted, or the system's memory.
@@ -113,7 +115,8 @@ impl AlignedBuf {
         Self::charged(BUFFERS.arena.get(), len, true, tag)
     }
 
-    /// A buffer of `len` bytes that may hold data of other requests: only what was written to it may be read.
+    /// A buffer of `len` bytes that may hold data of other requests: only what was written to it
+    /// may be read.
     ///
     /// # Errors
     /// The errors of [`AlignedBuf::zeroed`].
@@ -122,9 +125,9 @@ impl AlignedBuf {
         Self::charged(BUFFERS.arena.get(), len, len < pool::MIN_SIZE, tag)
     }
 
-    /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted; unwritten as that of
-    /// [`AlignedBuf::unwritten`]. The caller lets [`AlignedBuf::reservation`] grow while data arrives. `None` if out of
-    /// memory.
+    /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted; unwritten
+    /// as that of [`AlignedBuf::unwritten`]. The caller lets [`AlignedBuf::reservation`] grow while
+    /// data arrives. `None` if out of memory.
     pub fn try_for_input(
         arena: Option<&Arc<Arena>>,
         len: usize,
@@ -137,7 +140,8 @@ impl AlignedBuf {
             .or_else(|| Self::allocate(BUFFERS.arena.get(), len, len < pool::MIN_SIZE, tag, unpaid))
     }
 
-    /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
+    /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client
+    /// chooses.
     pub fn copy_parts(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
         let tag = tag.into();
         sum_lengths(parts)
@@ -174,8 +178,9 @@ impl AlignedBuf {
         }
     }
 
-    /// Changes the length of a block of the pool to `len` bytes, without a copy; what is added may hold data of other requests.
-    /// False if the block is not of the pool (shorter than [`pool::MIN_SIZE`]), or the system has no memory.
+    /// Changes the length of a block of the pool to `len` bytes, without a copy; what is added may
+    /// hold data of other requests. False if the block is not of the pool (shorter than
+    /// [`pool::MIN_SIZE`]), or the system has no memory.
     pub fn resize(&mut self, len: usize) -> bool {
         let BufferOrigin::Pool(pages, _) = &mut self.origin else { return false };
         if len < pool::MIN_SIZE || !pool::resize_pages(pages, len) {
@@ -192,7 +197,8 @@ impl AlignedBuf {
         Self::allocate(Some(arena), len, false, tag, |_| request_memory().empty(tag))
     }
 
-    /// Frees the block without keeping it in the pool, for memory that no further request is expected to need soon.
+    /// Frees the block without keeping it in the pool, for memory that no further request is
+    /// expected to need soon.
     pub fn discard(mut self) {
         if let BufferOrigin::Pool(pages, paid) =
             std::mem::replace(&mut self.origin, BufferOrigin::Empty)
@@ -220,8 +226,8 @@ impl AlignedBuf {
     fn filled(self, parts: &[&[u8]]) -> Self {
         let mut at = 0;
         for part in parts {
-            // SAFETY: `at + part.len()` never exceeds the buffer's length, the sum of all parts; a fresh buffer does not
-            // overlap them; every byte is written before it is read.
+            // SAFETY: `at + part.len()` never exceeds the buffer's length, the sum of all parts; a
+            // fresh buffer does not overlap them; every byte is written before it is read.
             unsafe {
                 let to = self.ptr.as_ptr().add(at);
                 std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
@@ -231,11 +237,13 @@ impl AlignedBuf {
         self
     }
 
-    /// Over-allocates and aligns within the block: cheaper than asking the allocator for an aligned one.
+    /// Over-allocates and aligns within the block: cheaper than asking the allocator for an aligned
+    /// one.
     ///
-    /// Unless `zeroed`, heap memory is uninitialised, and memory of the pool or the arena holds its last user's data: the
-    /// caller must write all of it, or expose only what it wrote. `reservation` is called for a block of the pool; one of the heap is
-    /// entered under `tag`, except memory of requests, which a report adds up from the requests themselves.
+    /// Unless `zeroed`, heap memory is uninitialised, and memory of the pool or the arena holds its
+    /// last user's data: the caller must write all of it, or expose only what it wrote.
+    /// `reservation` is called for a block of the pool; one of the heap is entered under `tag`,
+    /// except memory of requests, which a report adds up from the requests themselves.
     fn allocate(
         arena: Option<&Arc<Arena>>,
         len: usize,
@@ -258,7 +266,8 @@ impl AlignedBuf {
             return Some(Self { ptr, len, origin });
         }
         let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
-        // SAFETY: the layout's size is not zero. Callers that pass `zeroed: false` write every byte first.
+        // SAFETY: the layout's size is not zero. Callers that pass `zeroed: false` write every byte
+        // first.
         let base = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let base = NonNull::new(base)?;
         let skip = base.as_ptr().align_offset(ALIGN);
@@ -290,7 +299,8 @@ impl AlignedBuf {
 
 impl AsRef<[u8]> for AlignedBuf {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `ptr` is valid for `len` initialised bytes (dangling and aligned when `len` is 0).
+        // SAFETY: `ptr` is valid for `len` initialised bytes (dangling and aligned when `len` is
+        // 0).
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 }

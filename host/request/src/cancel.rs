@@ -4,10 +4,12 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
 use trtserver_base::sync::Mutex;
 
-/// Is notified of cancelled requests: the queue that holds a request, or the backend instance that executes it.
+/// Is notified of cancelled requests: the queue that holds a request, or the backend instance that
+/// executes it.
 pub trait CancelObserver: Send + Sync {
-    /// The request registered with `ticket` was cancelled. Must not block. The request may have left the observer by
-    /// now: a queue is also notified of requests that an instance has already taken.
+    /// The request registered with `ticket` was cancelled. Must not block. The request may have
+    /// left the observer by now: a queue is also notified of requests that an instance has already
+    /// taken.
     fn cancelled(&self, ticket: u64);
 }
 
@@ -37,10 +39,11 @@ impl CancelToken {
         self.flag.load(Ordering::Relaxed) != 0
     }
 
-    /// Notifies `observer` in place of the one before when the request is cancelled. Returns true if it already was;
-    /// the caller must handle that, since `observer` may not be notified.
+    /// Notifies `observer` in place of the one before when the request is cancelled. Returns true
+    /// if it already was; the caller must handle that, since `observer` may not be notified.
     pub fn notify(&self, observer: Weak<dyn CancelObserver>, ticket: u64) -> bool {
-        // `cancel` sets the flag before it looks for an observer. So either it finds this one, or the flag is seen here.
+        // `cancel` sets the flag before it looks for an observer. So either it finds this one, or
+        // the flag is seen here.
         *self.observer.lock() = Some((observer, ticket));
         self.flag.load(Ordering::SeqCst) != 0
     }

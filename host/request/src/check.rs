@@ -1,7 +1,7 @@
 //! Validates a request against the model's declared tensors. Clients match these error messages.
 //!
-//! These are the core checks of docs/protocol/v2.md §4.3, with v2's messages. The v1 frontends run their own checks first
-//! (docs/protocol/v1.md §3.6), because their texts and order differ.
+//! These are the core checks of docs/protocol/v2.md §4.3, with v2's messages. The v1 frontends run
+//! their own checks first (docs/protocol/v1.md §3.6), because their texts and order differ.
 
 use super::signature::{ModelSignature, TensorSpec, dims_match};
 use super::strings::{self, StringFault};
@@ -37,8 +37,9 @@ impl fmt::Display for IdPrefix<'_> {
 
 /// Checks everything that does not depend on a protocol, and returns the request's batch size.
 ///
-/// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any order. Strings and shape tensors in
-/// client shared memory are copied before they are checked; strings in GPU memory are checked by the instance ([`strings`]).
+/// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any
+/// order. Strings and shape tensors in client shared memory are copied before they are checked;
+/// strings in GPU memory are checked by the instance ([`strings`]).
 pub fn check_inputs(
     signature: &ModelSignature,
     id: &str,

@@ -1,4 +1,5 @@
-//! Class labels of an output: one text with the end of each line, because a list of strings takes 24 bytes a line more.
+//! Class labels of an output: one text with the end of each line, because a list of strings takes
+//! 24 bytes a line more.
 
 /// The class labels of one output, by class number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub fn count_lines(text: &[u8]) -> usize {
 }
 
 impl ClassLabels {
-    /// One label a line. Empty lines count, and the last line need not end with LF. A CR before the LF is dropped, as in
-    /// TRTIS 0.12; later releases kept it. `None` for a text of 4 GiB or more.
+    /// One label a line. Empty lines count, and the last line need not end with LF. A CR before the
+    /// LF is dropped, as in TRTIS 0.12; later releases kept it. `None` for a text of 4 GiB or more.
     pub fn from_lines(text: String) -> Option<Self> {
         u32::try_from(text.len()).ok()?;
         if text.is_empty() {

@@ -18,8 +18,8 @@ pub fn supports_classes(dtype: DType) -> bool {
     !matches!(dtype, DType::Bool | DType::Fp16 | DType::Bf16 | DType::String)
 }
 
-/// The `min(k, elements)` largest elements of each of `batch` items, in descending order, ties by index. `None` if the
-/// type cannot be ranked, or the CPU cannot access the tensor.
+/// The `min(k, elements)` largest elements of each of `batch` items, in descending order, ties by
+/// index. `None` if the type cannot be ranked, or the CPU cannot access the tensor.
 pub fn find_top_classes(
     output: &OutputTensor,
     batch: usize,
@@ -66,7 +66,8 @@ fn rank_classes(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<TopCla
             classes.select_nth_unstable_by(k - 1, order);
         }
         classes.truncate(k);
-        // Otherwise every batch item keeps the memory of all its elements until the response is built.
+        // Otherwise every batch item keeps the memory of all its elements until the response is
+        // built.
         classes.shrink_to_fit();
     }
     classes.sort_unstable_by(order);

@@ -1,7 +1,9 @@
-//! Inline completion: the right of an instance's thread to encode and send the response to its only request itself.
+//! Inline completion: the right of an instance's thread to encode and send the response to its only
+//! request itself.
 //!
-//! Otherwise it wakes a network thread, which costs a context switch. The instance grants the right while it executes a batch
-//! of one request and none waits; the frontend takes it when the response arrives (`wire/src/task.rs`).
+//! Otherwise it wakes a network thread, which costs a context switch. The instance grants the right
+//! while it executes a batch of one request and none waits; the frontend takes it when the response
+//! arrives (`wire/src/task.rs`).
 
 use std::cell::Cell;
 

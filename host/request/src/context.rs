@@ -1,4 +1,5 @@
-//! Request context: what is known when a request is built. Immutable, so backends and schedulers read it without a lock.
+//! Request context: what is known when a request is built. Immutable, so backends and schedulers
+//! read it without a lock.
 
 use super::buffer::ALIGN;
 use super::memory::{MemoryLocation, OutputMemory, PlacedSlice};
@@ -14,18 +15,20 @@ use trtserver_base::stats::VersionStats;
 
 pub struct RequestContext {
     pub signature: Arc<ModelSignature>,
-    /// `None` for requests that the host makes itself (null requests, warm-up, the child's side of an isolated model):
-    /// they are not counted.
+    /// `None` for requests that the host makes itself (null requests, warm-up, the child's side of
+    /// an isolated model): they are not counted.
     pub stats: Option<Arc<VersionStats>>,
     /// When the first byte of the request was read.
     pub received_ns: u64,
     /// Batch size: the first dimension of every tensor of a batching model, else 1.
     pub batch: u32,
-    /// In the order in which the client named them. v2 fills in all outputs when none is named; v1 may request none.
+    /// In the order in which the client named them. v2 fills in all outputs when none is named; v1
+    /// may request none.
     pub outputs: SmallVec<[RequestedOutput; 2]>,
     /// The stream that the request came from, if it is one of v2.
     pub stream: Option<Arc<dyn StreamLimit>>,
-    /// The model is decoupled: a backend that sends a response waits while the stream's limit is reached.
+    /// The model is decoupled: a backend that sends a response waits while the stream's limit is
+    /// reached.
     pub waits: bool,
     /// How errors are worded for the client of the request.
     pub wording: ErrorWording,
@@ -70,7 +73,8 @@ impl RequestContext {
         self.outputs.get(position).filter(|o| o.classes == 0)?.destination.as_ref()
     }
 
-    /// The data of the requested output at this position for the response. See [`TensorData::deliver`].
+    /// The data of the requested output at this position for the response. See
+    /// [`TensorData::deliver`].
     ///
     /// # Errors
     /// The errors of [`TensorData::deliver`].
@@ -83,7 +87,8 @@ impl RequestContext {
         data.deliver(destination, name)
     }
 
-    /// The requested output at this position is wanted in GPU memory: a step of an ensemble reads it there, or its destination is there.
+    /// The requested output at this position is wanted in GPU memory: a step of an ensemble reads
+    /// it there, or its destination is there.
     pub fn is_wanted_on_device(&self, position: usize) -> bool {
         match self.destination(position) {
             Some(destination) => !destination.slice().location().is_cpu_accessible(),
@@ -91,9 +96,10 @@ impl RequestContext {
         }
     }
 
-    /// The memory in which the client wants `len` bytes of the requested output at this position, if a backend may write it directly:
-    /// it is suitable and has no bytes in common with another tensor of the request. On `gpu` for a backend that writes there, else
-    /// memory that the CPU can access.
+    /// The memory in which the client wants `len` bytes of the requested output at this position,
+    /// if a backend may write it directly: it is suitable and has no bytes in common with another
+    /// tensor of the request. On `gpu` for a backend that writes there, else memory that the CPU
+    /// can access.
     pub fn direct_memory(
         &self,
         position: usize,

@@ -2,7 +2,8 @@
 
 use trtserver_proto::v2::DataType as Proto;
 
-/// The discriminants are the numbers of `DataType` in the model configuration and in the plugin interface.
+/// The discriminants are the numbers of `DataType` in the model configuration and in the plugin
+/// interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum DType {

@@ -1,4 +1,5 @@
-//! Implicit state: tensors that the host keeps between the requests of a sequence (docs/protocol/v2.md §4.11).
+//! Implicit state: tensors that the host keeps between the requests of a sequence
+//! (docs/protocol/v2.md §4.11).
 
 use super::sequence::CorrelationId;
 use super::signature::ModelSignature;
@@ -36,7 +37,8 @@ impl ImplicitState {
         }));
     }
 
-    /// Stores what a successful request wrote, for the next one. States that it did not write keep their values.
+    /// Stores what a successful request wrote, for the next one. States that it did not write keep
+    /// their values.
     pub fn store(&self, written: impl IntoIterator<Item = (usize, StateTensor)>) {
         let mut values = self.lock();
         for (state, value) in written {

@@ -61,7 +61,8 @@ use std::sync::Arc;
 
 /// One inference request, checked against the model's signature.
 pub struct InferRequest {
-    /// The client's request id as text; empty = none. Echoed by the frontends, passed to backends, logged.
+    /// The client's request id as text; empty = none. Echoed by the frontends, passed to backends,
+    /// logged.
     pub id: String,
     /// In configuration order; optional inputs may be missing.
     pub inputs: SmallVec<[InputTensor; 2]>,

@@ -1,5 +1,6 @@
-//! Placed memory: tensor memory that the host did not allocate on its heap, with its location, its owner and whether another
-//! process can change it. Regions of client shared memory, pinned and GPU memory are placed memory.
+//! Placed memory: tensor memory that the host did not allocate on its heap, with its location, its
+//! owner and whether another process can change it. Regions of client shared memory, pinned and GPU
+//! memory are placed memory.
 
 use super::buffer::AlignedBuf;
 use super::shared_region::SharedRegion;
@@ -51,10 +52,11 @@ impl fmt::Display for MemoryLocation {
     }
 }
 
-/// Owner of placed memory: frees it when dropped, and copies from and to memory that the CPU cannot access.
+/// Owner of placed memory: frees it when dropped, and copies from and to memory that the CPU cannot
+/// access.
 pub trait MemoryOwner: Send + Sync {
-    /// Why the content is not what was written: the client shrank the file, or the device was lost. Asked after the memory was
-    /// read or written; permanent once set.
+    /// Why the content is not what was written: the client shrank the file, or the device was lost.
+    /// Asked after the memory was read or written; permanent once set.
     fn fault(&self) -> Option<Error> {
         None
     }
@@ -69,7 +71,8 @@ pub trait MemoryOwner: Send + Sync {
         std::ptr::null()
     }
 
-    /// Copies the bytes at `offset` to `to`, and waits for the copy. Called for GPU memory, never on a network thread.
+    /// Copies the bytes at `offset` to `to`, and waits for the copy. Called for GPU memory, never
+    /// on a network thread.
     ///
     /// # Errors
     /// The device failed.
@@ -77,7 +80,8 @@ pub trait MemoryOwner: Send + Sync {
         Err(Error::internal("this memory cannot be copied to the CPU"))
     }
 
-    /// Copies `from` to the bytes at `offset`, and waits for the copy. Called for GPU memory, never on a network thread.
+    /// Copies `from` to the bytes at `offset`, and waits for the copy. Called for GPU memory, never
+    /// on a network thread.
     ///
     /// # Errors
     /// The device failed.
@@ -85,8 +89,8 @@ pub trait MemoryOwner: Send + Sync {
         Err(Error::internal("this memory cannot be written by the CPU"))
     }
 
-    /// Copies `len` bytes at address `from`, in memory of any GPU, to the bytes at `offset`, and waits for the copy. Called for GPU
-    /// memory, never on a network thread.
+    /// Copies `len` bytes at address `from`, in memory of any GPU, to the bytes at `offset`, and
+    /// waits for the copy. Called for GPU memory, never on a network thread.
     ///
     /// # Errors
     /// The device failed.
@@ -114,8 +118,8 @@ impl PlacedMemory {
     /// `shared`: another process can change the content at any time.
     ///
     /// # Safety
-    /// While `owner` lives, `len` bytes at `ptr` are memory of this location that may be read and written; initialised, if the CPU
-    /// can access it.
+    /// While `owner` lives, `len` bytes at `ptr` are memory of this location that may be read and
+    /// written; initialised, if the CPU can access it.
     pub unsafe fn new(
         ptr: *mut u8,
         len: usize,
@@ -223,8 +227,8 @@ impl PlacedSlice {
         self.location() == other.location() && begin.max(other_begin) < end.min(other_end)
     }
 
-    /// The bytes, if the CPU can access them. Those of client shared memory may change while they are read, so what is checked must be
-    /// copied first.
+    /// The bytes, if the CPU can access them. Those of client shared memory may change while they
+    /// are read, so what is checked must be copied first.
     pub fn readable(&self) -> Option<&[u8]> {
         if !self.location().is_cpu_accessible() {
             return None;
@@ -232,13 +236,13 @@ impl PlacedSlice {
         if self.len == 0 {
             return Some(&[]);
         }
-        // SAFETY: inside the memory, which its owner keeps. Another process that writes it changes the values, and every value is
-        // a valid `u8`.
+        // SAFETY: inside the memory, which its owner keeps. Another process that writes it changes
+        // the values, and every value is a valid `u8`.
         Some(unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) })
     }
 
-    /// The bytes in CPU memory that no other process changes; a copy if this memory is shared or on a device. Not on a network
-    /// thread for GPU memory, because that waits for the device.
+    /// The bytes in CPU memory that no other process changes; a copy if this memory is shared or on
+    /// a device. Not on a network thread for GPU memory, because that waits for the device.
     ///
     /// # Errors
     /// There is no memory for the copy, the memory has a fault, or the device failed.
@@ -260,7 +264,8 @@ impl PlacedSlice {
         }
     }
 
-    /// Copies `from`, which is GPU memory, to the beginning of the slice. Waits for the device: not on a network thread.
+    /// Copies `from`, which is GPU memory, to the beginning of the slice. Waits for the device: not
+    /// on a network thread.
     ///
     /// # Errors
     /// The device failed, or there is no memory for a copy.
@@ -275,7 +280,8 @@ impl PlacedSlice {
         self.memory.owner.copy_from_gpu(self.offset, from.as_ptr(), from.len)
     }
 
-    /// Writes `parts`, one after another, to the beginning of the slice. Not on a network thread for GPU memory.
+    /// Writes `parts`, one after another, to the beginning of the slice. Not on a network thread
+    /// for GPU memory.
     ///
     /// # Errors
     /// The device failed.
@@ -287,7 +293,8 @@ impl PlacedSlice {
         for part in parts {
             assert!(part.len() <= self.len - at, "{} bytes at {at} of {}", part.len(), self.len);
             if self.location().is_cpu_accessible() {
-                // SAFETY: inside the memory, which may be written; `part` may be a range of the same memory.
+                // SAFETY: inside the memory, which may be written; `part` may be a range of the
+                // same memory.
                 unsafe { self.as_ptr().add(at).copy_from(part.as_ptr(), part.len()) };
             } else {
                 self.memory.owner.write(self.offset + at, part)?;
@@ -323,7 +330,8 @@ impl AsRef<[u8]> for ReadableSlice {
     }
 }
 
-/// Output destination: where the client wants an output to be written, such as a range of its shared memory.
+/// Output destination: where the client wants an output to be written, such as a range of its
+/// shared memory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OutputMemory {
     slice: PlacedSlice,
@@ -345,8 +353,9 @@ impl OutputMemory {
         &self.slice
     }
 
-    /// The memory for an output of `len` bytes, if a backend can write it directly: the output fits, the memory is aligned to `align`
-    /// bytes, and on `gpu`, or without one the CPU can access it. It is not zeroed: it holds data of the client only.
+    /// The memory for an output of `len` bytes, if a backend can write it directly: the output
+    /// fits, the memory is aligned to `align` bytes, and on `gpu`, or without one the CPU can
+    /// access it. It is not zeroed: it holds data of the client only.
     pub fn direct(
         &self,
         len: usize,

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 /// Size of a transparent huge page on the supported platforms.
 const HUGE_PAGE: usize = 2 << 20;
-/// Unmapping holds a lock of the address space for as long as pages are freed, so they are freed in steps of this size before.
+/// Unmapping holds a lock of the address space for as long as pages are freed, so they are freed in
+/// steps of this size before.
 const FREE_STEP: usize = 4 << 20;
 
 /// One mapping, and how much of it was written.
@@ -24,7 +25,8 @@ unsafe impl Send for MappedPages {}
 unsafe impl Sync for MappedPages {}
 
 impl MappedPages {
-    /// Maps `len` bytes (not 0); `None` if the kernel refuses. Takes no physical memory until written.
+    /// Maps `len` bytes (not 0); `None` if the kernel refuses. Takes no physical memory until
+    /// written.
     pub fn map(len: usize) -> Option<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -37,10 +39,12 @@ impl MappedPages {
         Some(pages)
     }
 
-    /// Changes the size to `len` bytes (not 0), without a copy; the address may change. False if the kernel refuses.
+    /// Changes the size to `len` bytes (not 0), without a copy; the address may change. False if
+    /// the kernel refuses.
     pub fn resize(&mut self, len: usize) -> bool {
         let (base, flags) = (self.base.as_ptr().cast(), MremapFlags::MAYMOVE);
-        // SAFETY: mapped with this length; every pointer into it is derived from this value, which is borrowed exclusively.
+        // SAFETY: mapped with this length; every pointer into it is derived from this value, which
+        // is borrowed exclusively.
         let moved = unsafe { rustix::mm::mremap(base, self.len, len, flags) };
         let Some(base) = moved.ok().and_then(|base| NonNull::new(base.cast())) else {
             return false;
@@ -69,7 +73,8 @@ impl MappedPages {
         self.len
     }
 
-    /// Prepares the first `len` bytes for writing. Zeroes them if `zeroed`; otherwise they hold the previous user's data.
+    /// Prepares the first `len` bytes for writing. Zeroes them if `zeroed`; otherwise they hold the
+    /// previous user's data.
     pub fn claim(&mut self, len: usize, zeroed: bool) {
         debug_assert!(len <= self.len);
         if zeroed {
@@ -85,12 +90,14 @@ impl Drop for MappedPages {
         BUFFERS.mapped.fetch_sub(self.len, Ordering::Relaxed);
         for at in (0..self.dirty).step_by(FREE_STEP).filter(|_| self.dirty > FREE_STEP) {
             let step = FREE_STEP.min(self.len - at);
-            // SAFETY: inside the mapping, which nothing reads again. It begins at a page, and `at` is a multiple of pages.
+            // SAFETY: inside the mapping, which nothing reads again. It begins at a page, and `at`
+            // is a multiple of pages.
             let _ = unsafe {
                 rustix::mm::madvise(self.base.as_ptr().add(at).cast(), step, Advice::LinuxDontNeed)
             };
         }
-        // SAFETY: mapped with this length in `map`; every pointer into it is derived from this value, which is dropped.
+        // SAFETY: mapped with this length in `map`; every pointer into it is derived from this
+        // value, which is dropped.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -1,9 +1,10 @@
-//! Memory pool for large tensors. Blocks are kept for a short time after use and reused: page faults of fresh memory
-//! cost several times the copy into it.
+//! Memory pool for large tensors. Blocks are kept for a short time after use and reused: page
+//! faults of fresh memory cost several times the copy into it.
 //!
-//! Size classes are spaced four to a doubling, so at most a fifth of a block is unused. Free blocks are kept up to a
-//! bound, evicted longest-unused first, and unmapped after [`MAX_IDLE_NS`]: an idle server keeps no blocks and wakes no
-//! thread. An allocation that fails is retried after all free blocks were unmapped.
+//! Size classes are spaced four to a doubling, so at most a fifth of a block is unused. Free blocks
+//! are kept up to a bound, evicted longest-unused first, and unmapped after [`MAX_IDLE_NS`]: an
+//! idle server keeps no blocks and wakes no thread. An allocation that fails is retried after all
+//! free blocks were unmapped.
 
 use super::buffer::BUFFERS;
 use super::pages::MappedPages;
@@ -59,7 +60,8 @@ pub struct BufferPool {
 }
 
 struct FreeBlocks {
-    /// By class. The block used last is at the back and taken first, because it may still be in the CPU caches.
+    /// By class. The block used last is at the back and taken first, because it may still be in the
+    /// CPU caches.
     classes: Vec<VecDeque<FreeBlock>>,
     bytes: usize,
     /// A call of [`BufferPool::trim`] is scheduled.
@@ -91,7 +93,8 @@ impl BufferPool {
         })
     }
 
-    /// Returns a block, and what paid for it, to the pool. If no call of [`BufferPool::trim`] is scheduled, returns the time to call it.
+    /// Returns a block, and what paid for it, to the pool. If no call of [`BufferPool::trim`] is
+    /// scheduled, returns the time to call it.
     pub fn put(&self, pages: MappedPages, paid: MemoryReservation, now_ns: u64) -> Option<u64> {
         let size = pages.size();
         let Some(class) = find_size_class(size).filter(|_| size <= self.bound / 2) else {
@@ -120,8 +123,8 @@ impl BufferPool {
         (!scheduled).then_some(now_ns.saturating_add(MAX_IDLE_NS))
     }
 
-    /// Takes out the blocks that were not taken for [`MAX_IDLE_NS`], and returns the time of the next call if any are left.
-    /// Dropping the blocks unmaps them.
+    /// Takes out the blocks that were not taken for [`MAX_IDLE_NS`], and returns the time of the
+    /// next call if any are left. Dropping the blocks unmaps them.
     pub fn trim(&self, now_ns: u64) -> (Vec<MappedPages>, Option<u64>) {
         let mut evicted = Vec::new();
         let mut free = self.lock();
@@ -174,7 +177,8 @@ pub struct PoolUsage {
 /// The use of the pool of this process.
 pub fn read_pool_usage() -> PoolUsage {
     let free = BUFFERS.pool.lock().bytes;
-    // A block that is mapped or taken in between must not make the free bytes exceed the mapped ones.
+    // A block that is mapped or taken in between must not make the free bytes exceed the mapped
+    // ones.
     let mapped = BUFFERS.mapped.load(Ordering::Relaxed).max(free);
     let [mapped, free, bound] = [mapped, free, BUFFERS.pool.bound].map(|bytes| bytes as u64);
     PoolUsage { mapped, free, bound }
@@ -196,7 +200,8 @@ impl DeadlineCallback for BufferPool {
     fn on_deadline(&self) {
         let (idle, next) = self.trim(now_ns());
         if !idle.is_empty() {
-            // Large tensors have left: what the allocator keeps of the messages around them goes back as well.
+            // Large tensors have left: what the allocator keeps of the messages around them goes
+            // back as well.
             heap::trim_soon();
         }
         reclaim::reclaim_later(idle);
@@ -210,8 +215,8 @@ fn schedule_trim(at_ns: u64) {
     upkeep::schedule_callback(at_ns, Arc::downgrade(&BUFFERS.pool) as _);
 }
 
-/// An eighth of the memory that this process may use, or of the memory budget, which free blocks are not part of; at most
-/// [`MAX_BOUND`].
+/// An eighth of the memory that this process may use, or of the memory budget, which free blocks
+/// are not part of; at most [`MAX_BOUND`].
 pub fn pool_bound() -> usize {
     let available = usize::try_from(budget::available_memory()).unwrap_or(usize::MAX);
     (available.min(budget::request_memory().limit()) / 8).min(MAX_BOUND)

@@ -1,8 +1,8 @@
-//! Responder: the response side of a request. One allocation holds the request context, the cancel token, the response
-//! channel, and what the statistics need.
+//! Responder: the response side of a request. One allocation holds the request context, the cancel
+//! token, the response channel, and what the statistics need.
 //!
-//! A request finishes exactly once: finishing it again returns an error and sends nothing. If the last reference is
-//! dropped before that, the client gets an error instead of silence.
+//! A request finishes exactly once: finishing it again returns an error and sends nothing. If the
+//! last reference is dropped before that, the client gets an error instead of silence.
 
 use super::cancel::CancelToken;
 use super::context::RequestContext;
@@ -66,8 +66,8 @@ impl Responder {
         self.execution.get()
     }
 
-    /// The backend executes the request with `part`, which is [`BatchExecution::part`] of its batch at position `first`.
-    /// No effect if the request is in a part already.
+    /// The backend executes the request with `part`, which is [`BatchExecution::part`] of its batch
+    /// at position `first`. No effect if the request is in a part already.
     pub fn executed_in_part(&self, first: u32, part: &Arc<BatchExecution>) {
         if self.channel.begin_part(first) {
             self.channel.wrap(|mut sink| {
@@ -107,7 +107,8 @@ impl Responder {
         self.channel.is_finished()
     }
 
-    /// Sends a response that others follow. If the request's placed memory has a fault, the request ends with it.
+    /// Sends a response that others follow. If the request's placed memory has a fault, the request
+    /// ends with it.
     pub fn send(&self, response: InferResponse) -> Result<()> {
         if let Some(fault) = self.context.fault() {
             let _ = self.fail(fault.clone(), FailureReason::Other);
@@ -116,8 +117,8 @@ impl Responder {
         self.channel.send(response)
     }
 
-    /// Finishes the request with its final response, an error, or (`Ok(None)`) the end of its stream. A response is replaced by the
-    /// fault of the request's placed memory, if it has one.
+    /// Finishes the request with its final response, an error, or (`Ok(None)`) the end of its
+    /// stream. A response is replaced by the fault of the request's placed memory, if it has one.
     pub fn finish(&self, result: Result<Option<InferResponse>>) -> Result<()> {
         if matches!(result, Ok(Some(_)))
             && let Some(fault) = self.context.fault()

@@ -30,7 +30,8 @@ fn dropped_request_gets_error_response() {
     assert!(responses[0].1);
 }
 
-/// Calls the responder from within `send`, and panics in the first call if set to. Records `last` of each response.
+/// Calls the responder from within `send`, and panics in the first call if set to. Records `last`
+/// of each response.
 struct ReentrantSink(Weak<Responder>, Arc<Mutex<Vec<bool>>>, bool);
 
 impl ResponseSink for ReentrantSink {

@@ -1,4 +1,5 @@
-//! Response channel: delivers the responses of one request to its sink, in order, with exactly one final response.
+//! Response channel: delivers the responses of one request to its sink, in order, with exactly one
+//! final response.
 
 use super::response::InferResponse;
 use super::sink::Sink;
@@ -15,11 +16,12 @@ const NO_PART: u32 = u32::MAX;
 pub struct ResponseChannel {
     /// Set by the caller that sends the final response.
     finished: AtomicBool,
-    /// A thread is delivering; it also delivers what is added to `pending` meanwhile. Only used with the lock of `state`; inside, it would
-    /// enlarge every request by a word.
+    /// A thread is delivering; it also delivers what is added to `pending` meanwhile. Only used
+    /// with the lock of `state`; inside, it would enlarge every request by a word.
     delivering: AtomicBool,
-    /// Position of the first request of the part of the batch that the request is executed in, or `NO_PART`. It stands here because it
-    /// fits in the padding after the flags: a field of the responder would enlarge every request.
+    /// Position of the first request of the part of the batch that the request is executed in, or
+    /// `NO_PART`. It stands here because it fits in the padding after the flags: a field of the
+    /// responder would enlarge every request.
     part: AtomicU32,
     state: Mutex<ChannelState>,
 }
@@ -59,7 +61,8 @@ impl ResponseChannel {
         state.sink = state.sink.take().map(wrapper);
     }
 
-    /// The request is executed in the part of its batch that begins at position `first`. False if it was in a part before.
+    /// The request is executed in the part of its batch that begins at position `first`. False if
+    /// it was in a part before.
     pub fn begin_part(&self, first: u32) -> bool {
         let set = self.part.compare_exchange(NO_PART, first, Ordering::AcqRel, Ordering::Relaxed);
         set.is_ok() && first != NO_PART
@@ -77,7 +80,8 @@ impl ResponseChannel {
     /// Sends a response that is not final.
     pub fn send(&self, response: InferResponse) -> Result<()> {
         let state = self.state.lock();
-        // Read under the lock, which the final response passes after the flag was set: nothing follows it.
+        // Read under the lock, which the final response passes after the flag was set: nothing
+        // follows it.
         if self.is_finished() {
             return Err(already_finished());
         }
@@ -102,8 +106,8 @@ impl ResponseChannel {
         self.deliver(self.state.lock(), PendingResponse { result, last: true, execution });
     }
 
-    /// Delivers `response` after everything sent before it. The sink is called without the lock: what it drops may be
-    /// memory of a backend, which is notified.
+    /// Delivers `response` after everything sent before it. The sink is called without the lock:
+    /// what it drops may be memory of a backend, which is notified.
     fn deliver<'a>(&'a self, mut state: MutexGuard<'a, ChannelState>, response: PendingResponse) {
         if self.delivering.load(Ordering::Relaxed) {
             state.pending.push_back(response);
@@ -137,7 +141,8 @@ impl ResponseChannel {
     }
 }
 
-/// Holds the sink during a call. Puts it back also when it panics, so that later responses still reach it.
+/// Holds the sink during a call. Puts it back also when it panics, so that later responses still
+/// reach it.
 struct SinkGuard<'a> {
     channel: &'a ResponseChannel,
     sink: Option<Sink>,

@@ -1,4 +1,5 @@
-//! Times of the responses of a decoupled model (`response_stats` of the statistics): a sink in front of the request's own.
+//! Times of the responses of a decoupled model (`response_stats` of the statistics): a sink in
+//! front of the request's own.
 
 use super::response::InferResponse;
 use super::sink::{ResponseSink, Sink};

@@ -26,8 +26,8 @@ pub struct TensorSpec {
     pub ragged: bool,
     /// Number of the input whose shapes cut this output (`batch_output`).
     pub cut_like: Option<usize>,
-    /// Outputs have a role, and are optional, only in the child process of an isolated model: there states are outputs,
-    /// too, and the host checks for missing outputs.
+    /// Outputs have a role, and are optional, only in the child process of an isolated model: there
+    /// states are outputs, too, and the host checks for missing outputs.
     pub role: InputRole,
     /// Class labels of an output.
     pub labels: Option<Arc<ClassLabels>>,
@@ -75,12 +75,13 @@ pub struct ModelSignature {
     pub completed_batch_size: bool,
     pub inputs: Vec<TensorSpec>,
     pub outputs: Vec<TensorSpec>,
-    /// Inputs that the host adds and clients never see: controls and states of sequences, batch inputs. Their numbers
-    /// follow the numbers of `inputs`.
+    /// Inputs that the host adds and clients never see: controls and states of sequences, batch
+    /// inputs. Their numbers follow the numbers of `inputs`.
     pub hidden: Vec<TensorSpec>,
     /// Batch inputs. In the child process of an isolated model they are inputs like others.
     pub batch_inputs: Vec<BatchInput>,
-    /// Outputs may differ from the configuration: clients get the data type and the shape that the backend sends.
+    /// Outputs may differ from the configuration: clients get the data type and the shape that the
+    /// backend sends.
     pub free_outputs: bool,
     /// Implicit states.
     pub states: Vec<StateSpec>,
@@ -134,7 +135,8 @@ impl ModelSignature {
         Ok(signature)
     }
 
-    /// Notes which outputs are cut by the shapes of which inputs (`batch_output`); the configuration is checked.
+    /// Notes which outputs are cut by the shapes of which inputs (`batch_output`); the
+    /// configuration is checked.
     pub fn cut_outputs(&mut self, config: &ModelConfig) {
         for batch in &config.batch_output {
             let source = batch.source_input.first().and_then(|source| self.input(source));
@@ -144,7 +146,8 @@ impl ModelSignature {
         }
     }
 
-    /// The requests of a batch are executed together or not at all, because batch inputs describe all of them.
+    /// The requests of a batch are executed together or not at all, because batch inputs describe
+    /// all of them.
     pub fn keeps_batches(&self) -> bool {
         self.hidden.iter().any(|input| input.role == InputRole::Batch)
     }
@@ -154,7 +157,8 @@ impl ModelSignature {
         Arc::new(Self { owner, ..self.clone() })
     }
 
-    /// Whether clients see the same tensors: a request that was read for one model can be executed by the other.
+    /// Whether clients see the same tensors: a request that was read for one model can be executed
+    /// by the other.
     pub fn has_same_tensors(&self, other: &Self) -> bool {
         let alike = |a: &[TensorSpec], b: &[TensorSpec]| {
             let alike = |(a, b): (&TensorSpec, &TensorSpec)| {
@@ -212,18 +216,20 @@ impl ModelSignature {
         batch.into_iter().chain(spec.dims.iter().copied()).collect()
     }
 
-    /// Converts a shape as clients see it to the model's; both batch first. Variable dimensions keep their order.
+    /// Converts a shape as clients see it to the model's; both batch first. Variable dimensions
+    /// keep their order.
     pub fn to_model(&self, spec: &TensorSpec, shape: &[i64]) -> Shape {
         self.convert(spec, shape, &spec.dims, &spec.model_dims)
     }
 
-    /// Whether an output is free: it may have another data type than configured, and be left out. An implicit state is
-    /// an input of the model as well, and never free.
+    /// Whether an output is free: it may have another data type than configured, and be left out.
+    /// An implicit state is an input of the model as well, and never free.
     pub fn is_free(&self, spec: &TensorSpec) -> bool {
         self.free_outputs && spec.role == InputRole::Declared && self.state(&spec.name).is_none()
     }
 
-    /// Whether a free output may also have another shape. One that the configuration reshapes has no other shape for clients.
+    /// Whether a free output may also have another shape. One that the configuration reshapes has
+    /// no other shape for clients.
     pub fn has_free_shape(&self, spec: &TensorSpec) -> bool {
         self.is_free(spec) && spec.dims == spec.model_dims
     }

@@ -1,17 +1,21 @@
-//! Response sinks: where the responses of a request go. Frontends, ensembles and isolation implement them.
+//! Response sinks: where the responses of a request go. Frontends, ensembles and isolation
+//! implement them.
 
 use super::response::InferResponse;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::BatchExecution;
 
-/// Takes the responses of one request. Must hand over and return: never block, never call back into the request's
-/// [`super::Responder`]. Handing over may mean pushing a request into another queue, as ensembles do.
+/// Takes the responses of one request. Must hand over and return: never block, never call back into
+/// the request's [`super::Responder`]. Handing over may mean pushing a request into another queue,
+/// as ensembles do.
 pub trait ResponseSink: Send {
-    /// `last`: this response is final. An error is always final. `Ok(None)` finishes a stream without data.
+    /// `last`: this response is final. An error is always final. `Ok(None)` finishes a stream
+    /// without data.
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
 
-    /// The request is executed with a part of its batch, which begins with the request at position `first`.
+    /// The request is executed with a part of its batch, which begins with the request at position
+    /// `first`.
     fn executed_in_part(&mut self, _first: u32, _part: &Arc<BatchExecution>) {}
 }
 

@@ -13,8 +13,8 @@ pub enum StringFault {
     TooMany { found: usize },
 }
 
-/// Checks that `data` holds `expected` elements, and returns the offset of their end. One to three stray bytes after
-/// them are ignored, as in base (docs/protocol/v1.md §5.4).
+/// Checks that `data` holds `expected` elements, and returns the offset of their end. One to three
+/// stray bytes after them are ignored, as in base (docs/protocol/v1.md §5.4).
 pub fn check_strings(data: &[u8], expected: usize) -> Result<usize, StringFault> {
     let mut rest = data;
     let mut found = 0;

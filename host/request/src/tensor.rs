@@ -1,4 +1,5 @@
-//! Tensors of requests and responses: data type, shape, and data that is never copied for inspection.
+//! Tensors of requests and responses: data type, shape, and data that is never copied for
+//! inspection.
 
 use super::buffer::{AlignedBuf, uses_arena};
 use super::dtype::DType;
@@ -12,7 +13,8 @@ use trtserver_base::budget::SMALL;
 use trtserver_base::error::Result;
 use trtserver_base::ledger::LedgerHolder;
 
-/// Dimensions, batch first when the model batches. Inline capacity is four: requests are moved often, and few tensors have more.
+/// Dimensions, batch first when the model batches. Inline capacity is four: requests are moved
+/// often, and few tensors have more.
 pub type Shape = SmallVec<[i64; 4]>;
 
 /// One input of a request. `data` is a slice of the received body, or of a client's shared memory.
@@ -27,7 +29,8 @@ pub struct InputTensor {
 }
 
 impl InputTensor {
-    /// Aligns the data for its type; copies it if it is misaligned. Data that the CPU cannot access is aligned by the instance.
+    /// Aligns the data for its type; copies it if it is misaligned. Data that the CPU cannot access
+    /// is aligned by the instance.
     ///
     /// # Errors
     /// There is no memory for the copy.
@@ -38,8 +41,8 @@ impl InputTensor {
         self.copy_aligned(1)
     }
 
-    /// Copies data of client shared memory to memory of the host, because the client can change it while it is checked. Data that
-    /// the CPU cannot access stays where it is.
+    /// Copies data of client shared memory to memory of the host, because the client can change it
+    /// while it is checked. Data that the CPU cannot access stays where it is.
     ///
     /// # Errors
     /// There is no memory for the copy, or the client's memory has a fault.
@@ -52,7 +55,8 @@ impl InputTensor {
         Ok(())
     }
 
-    /// Whether the data is in memory that the CPU can access, aligned for its type and to `align` bytes.
+    /// Whether the data is in memory that the CPU can access, aligned for its type and to `align`
+    /// bytes.
     pub fn is_aligned(&self, align: usize) -> bool {
         let ptr = match &self.data {
             TensorData::Cpu(bytes) => bytes.as_ptr(),
@@ -62,8 +66,9 @@ impl InputTensor {
         self.data.is_empty() || ptr.addr().is_multiple_of(align.max(self.dtype.size().unwrap_or(1)))
     }
 
-    /// Replaces the data by a copy in CPU memory that is aligned for its type and to `align` bytes, of which there are at most
-    /// [`ALIGN`](super::buffer::ALIGN). Not on a network thread for GPU memory.
+    /// Replaces the data by a copy in CPU memory that is aligned for its type and to `align` bytes,
+    /// of which there are at most [`ALIGN`](super::buffer::ALIGN). Not on a network thread for GPU
+    /// memory.
     ///
     /// # Errors
     /// There is no memory for the copy, or the device failed.
@@ -73,7 +78,8 @@ impl InputTensor {
             return Ok(());
         };
         if !uses_arena() && data.len() < SMALL {
-            // Not guaranteed to be aligned, but it is with our allocators, and takes one allocation instead of two.
+            // Not guaranteed to be aligned, but it is with our allocators, and takes one allocation
+            // instead of two.
             self.data = Bytes::copy_from_slice(data).into();
         }
         if !self.is_aligned(align) || uses_arena() {
@@ -92,7 +98,8 @@ pub struct OutputTensor {
     pub dtype: DType,
     /// Full shape as clients see it, batch dimension first if the model batches.
     pub shape: Shape,
-    /// Placed only in the memory that the request named for this output, or in GPU memory where it may stay.
+    /// Placed only in the memory that the request named for this output, or in GPU memory where it
+    /// may stay.
     pub data: TensorData,
 }
 
@@ -102,8 +109,8 @@ const ON_DEVICE: u32 = 1 << 31;
 /// An output named by the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedOutput {
-    /// Position in the model configuration's output list, and [`ON_DEVICE`]. Half a word, so that the destination does not enlarge a
-    /// request.
+    /// Position in the model configuration's output list, and [`ON_DEVICE`]. Half a word, so that
+    /// the destination does not enlarge a request.
     index: u32,
     /// Non-zero: the top classes are returned, this many, instead of the tensor.
     pub classes: u32,
@@ -122,7 +129,8 @@ impl RequestedOutput {
         Self { destination, ..self }
     }
 
-    /// The same; with `stays`, an output that the backend writes to GPU memory is not copied to the CPU.
+    /// The same; with `stays`, an output that the backend writes to GPU memory is not copied to the
+    /// CPU.
     pub fn on_device(mut self, stays: bool) -> Self {
         self.index |= if stays { ON_DEVICE } else { 0 };
         self

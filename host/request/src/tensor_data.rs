@@ -1,4 +1,5 @@
-//! Tensor data: bytes in CPU memory of the host, or a range of placed memory (shared memory, pinned memory, GPU memory).
+//! Tensor data: bytes in CPU memory of the host, or a range of placed memory (shared memory, pinned
+//! memory, GPU memory).
 
 use super::memory::{MemoryLocation, OutputMemory, PlacedSlice};
 use bytes::Bytes;
@@ -6,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 
-/// The elements of a tensor, wherever they are: little-endian, row-major; strings with their length prefixes. As large as [`Bytes`],
-/// and plain CPU memory costs what it costs there.
+/// The elements of a tensor, wherever they are: little-endian, row-major; strings with their length
+/// prefixes. As large as [`Bytes`], and plain CPU memory costs what it costs there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TensorData {
     Cpu(Bytes),
@@ -79,7 +80,8 @@ impl TensorData {
         }
     }
 
-    /// The bytes that a response carries. None if the tensor is placed, because then it was written to its destination.
+    /// The bytes that a response carries. None if the tensor is placed, because then it was written
+    /// to its destination.
     pub fn payload(&self) -> &Bytes {
         static NONE: Bytes = Bytes::new();
         self.cpu().unwrap_or(&NONE)
@@ -96,8 +98,8 @@ impl TensorData {
         }
     }
 
-    /// The data of output `name` for the response: in the output's destination if it has one, else in CPU memory. Waits for copies from
-    /// and to a GPU.
+    /// The data of output `name` for the response: in the output's destination if it has one, else
+    /// in CPU memory. Waits for copies from and to a GPU.
     ///
     /// # Errors
     /// The destination is too small, there is no memory for a copy, or the device failed.

@@ -1,4 +1,5 @@
-//! Requests for unit tests: a signature with one input and one output, a sink that records responses, placed memory.
+//! Requests for unit tests: a signature with one input and one output, a sink that records
+//! responses, placed memory.
 
 use super::buffer::ALIGN;
 use super::memory::{MemoryLocation, MemoryOwner, PlacedMemory, PlacedSlice};

@@ -1,6 +1,8 @@
-//! Unread responses: how a response counts towards the limit of its stream or connection, and how a backend sees backpressure.
+//! Unread responses: how a response counts towards the limit of its stream or connection, and how a
+//! backend sees backpressure.
 //!
-//! The accounts are kept by frontends (`wire/src/unread`) and, in the process of an isolated model, by the connection to the host.
+//! The accounts are kept by frontends (`wire/src/unread`) and, in the process of an isolated model,
+//! by the connection to the host.
 
 use super::CancelToken;
 use std::sync::Arc;
@@ -9,7 +11,8 @@ use trtserver_base::error::Result;
 
 /// Counts responses that a client has not read.
 pub trait UnreadAccount: Send + Sync {
-    /// A response of `bytes` was read or discarded. `delivered`: see [`UnreadResponse::set_delivered`].
+    /// A response of `bytes` was read or discarded. `delivered`: see
+    /// [`UnreadResponse::set_delivered`].
     fn release(&self, bytes: usize, delivered: bool);
 
     /// A counted response reached the frontend.
@@ -61,14 +64,14 @@ pub struct UnreadBacklog {
     pub limit: u64,
 }
 
-/// Limits the unread responses of one stream. A response is accepted while they are below the limit, so the limit is exceeded by
-/// one response at most.
+/// Limits the unread responses of one stream. A response is accepted while they are below the
+/// limit, so the limit is exceeded by one response at most.
 pub trait StreamLimit: Send + Sync {
     /// Counts a response of `bytes`. With `wait`, blocks while the limit is reached.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED when the limit is reached and `wait` is false, or the client reads nothing for a long time; CANCELLED
-    /// once `cancel` is set or the stream has ended.
+    /// RESOURCE_EXHAUSTED when the limit is reached and `wait` is false, or the client reads
+    /// nothing for a long time; CANCELLED once `cancel` is set or the stream has ended.
     fn admit(
         self: Arc<Self>,
         bytes: usize,

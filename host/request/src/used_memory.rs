@@ -1,4 +1,5 @@
-//! The placed memory that a request reads and writes. It is asked for faults before a response is sent.
+//! The placed memory that a request reads and writes. It is asked for faults before a response is
+//! sent.
 
 use super::memory::PlacedSlice;
 use super::tensor::{InputTensor, RequestedOutput};
@@ -42,7 +43,8 @@ impl UsedMemory {
         self.on_device
     }
 
-    /// No other tensor of the request overlaps this part of a destination, so a backend may write it while it reads the inputs.
+    /// No other tensor of the request overlaps this part of a destination, so a backend may write
+    /// it while it reads the inputs.
     pub fn is_exclusive(&self, part: &PlacedSlice) -> bool {
         self.slices.iter().filter(|slice| slice.overlaps(part)).count() <= 1
     }

@@ -1,4 +1,5 @@
-//! Assembles a batch from the entries that the batcher chose: adds sequence controls, implicit states, null requests and batch inputs.
+//! Assembles a batch from the entries that the batcher chose: adds sequence controls, implicit
+//! states, null requests and batch inputs.
 
 use super::batch_inputs;
 use super::batcher::{BatchEntry, BatchableRequest};
@@ -204,7 +205,8 @@ impl BatchAssembler {
             // An empty string is four bytes of length.
             let size = input.dtype.size().unwrap_or(4);
             let bytes = element_count(&input.shape).unwrap_or(0) * size;
-            // Backends ignore the data of a null request; without memory for zeros it is that of the request beside it.
+            // Backends ignore the data of a null request; without memory for zeros it is that of
+            // the request beside it.
             let data = self.zeros(bytes).map_or_else(|| input.data.clone(), TensorData::from);
             InputTensor { data, ..input.clone() }
         };

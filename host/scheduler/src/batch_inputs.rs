@@ -1,7 +1,8 @@
-//! Adds the batch inputs of a model to the requests of a batch: counts and shapes of the source input of each request.
+//! Adds the batch inputs of a model to the requests of a batch: counts and shapes of the source
+//! input of each request.
 //!
-//! Each request gets a part of the tensor; the parts of all requests, one after another, are what the model takes. All
-//! parts lie in one block in that order, so that gathering copies nothing.
+//! Each request gets a part of the tensor; the parts of all requests, one after another, are what
+//! the model takes. All parts lie in one block in that order, so that gathering copies nothing.
 
 use bytes::Bytes;
 use trtserver_base::error::{Error, Result};
@@ -15,7 +16,8 @@ use trtserver_request::{
 /// The part of one request: its shape, and the values.
 type Part = (Shape, Vec<i64>);
 
-/// Adds the batch inputs of the model to the requests of a batch. Without memory for them the requests fail.
+/// Adds the batch inputs of the model to the requests of a batch. Without memory for them the
+/// requests fail.
 pub fn add_batch_inputs(signature: &ModelSignature, requests: &mut Vec<InferRequest>) {
     for batch_input in &signature.batch_inputs {
         if let Err(e) = add_one(signature, batch_input, requests) {

@@ -1,4 +1,5 @@
-//! Warnings about a START before the sequence's END. Limited in rate: clients that never send END would fill the log.
+//! Warnings about a START before the sequence's END. Limited in rate: clients that never send END
+//! would fill the log.
 
 use trtserver_request::CorrelationId;
 

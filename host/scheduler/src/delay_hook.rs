@@ -1,11 +1,13 @@
-//! Delay hook of Triton's test suites: a model executes nothing until a number of requests is queued, once.
+//! Delay hook of Triton's test suites: a model executes nothing until a number of requests is
+//! queued, once.
 
 use std::time::Duration;
 
 /// How often an idle instance checks.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The numbers of queued requests, and of those in the sequence backlog, that release the first batch.
+/// The numbers of queued requests, and of those in the sequence backlog, that release the first
+/// batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayHook {
     queued: usize,
@@ -13,8 +15,9 @@ pub struct DelayHook {
 }
 
 impl DelayHook {
-    /// From `TRTSERVER_DELAY_SCHEDULER` and `TRTSERVER_BACKLOG_DELAY_SCHEDULER`, or Triton's names for them. The second one
-    /// has an effect only with the first one, and only for sequence models.
+    /// From `TRTSERVER_DELAY_SCHEDULER` and `TRTSERVER_BACKLOG_DELAY_SCHEDULER`, or Triton's names
+    /// for them. The second one has an effect only with the first one, and only for sequence
+    /// models.
     pub fn from_environment(sequences: bool) -> Option<Self> {
         let number = |name: &str| {
             let value = ["TRTSERVER", "TRITONSERVER"]

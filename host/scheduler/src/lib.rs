@@ -80,7 +80,8 @@ impl Scheduler {
         }
     }
 
-    /// Number of instances that execute its requests; `None` for an ensemble, whose steps have instances.
+    /// Number of instances that execute its requests; `None` for an ensemble, whose steps have
+    /// instances.
     pub fn instances(&self) -> Option<usize> {
         match self {
             Scheduler::Queue(queue) => Some(queue.instances()),
@@ -88,7 +89,8 @@ impl Scheduler {
         }
     }
 
-    /// Calls `visit`, which must be quick, with each request that is accepted and not yet executing.
+    /// Calls `visit`, which must be quick, with each request that is accepted and not yet
+    /// executing.
     pub fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
         match self {
             Scheduler::Queue(queue) => queue.visit_waiting(visit),

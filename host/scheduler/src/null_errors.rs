@@ -1,7 +1,9 @@
-//! Batches with null requests: an error of a null request fails the whole batch (docs/protocol/v1.md §8.3).
+//! Batches with null requests: an error of a null request fails the whole batch
+//! (docs/protocol/v1.md §8.3).
 //!
-//! The final responses of such a batch are held until the last one has arrived. Counters move when the backend responds,
-//! so a request that gets a null request's error may have been counted as a success.
+//! The final responses of such a batch are held until the last one has arrived. Counters move when
+//! the backend responds, so a request that gets a null request's error may have been counted as a
+//! success.
 
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};

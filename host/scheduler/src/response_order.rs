@@ -6,7 +6,8 @@ use trtserver_base::error::Result;
 use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferResponse, ResponseSink, Sink};
 
-/// The requests of a model without final response in order of arrival, and the responses held back for them.
+/// The requests of a model without final response in order of arrival, and the responses held back
+/// for them.
 #[derive(Default)]
 pub struct ResponseOrder {
     state: Mutex<OrderState>,

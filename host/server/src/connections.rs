@@ -7,8 +7,8 @@ use trtserver_base::budget::OpenCallLimit;
 use trtserver_config::{ConnectionSettings, MaxConnections};
 use trtserver_wire::connections::{Connections, Timeouts};
 
-/// The connections of the listeners. Those for health and metrics have limits of their own, so that clients cannot take
-/// their place.
+/// The connections of the listeners. Those for health and metrics have limits of their own, so that
+/// clients cannot take their place.
 pub struct ListenerConnections {
     /// HTTP and gRPC.
     pub requests: Arc<Connections>,

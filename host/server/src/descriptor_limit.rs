@@ -2,7 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that connections leave to models, logs, health and metrics: a quarter, within these bounds.
+/// Descriptors that connections leave to models, logs, health and metrics: a quarter, within these
+/// bounds.
 const RESERVE: std::ops::RangeInclusive<u64> = 44..=4096;
 
 const MAX_RESERVED: u64 = 64;
@@ -25,8 +26,8 @@ fn reserved_descriptors(files: u64) -> u64 {
     (files / 4).clamp(*RESERVE.start(), *RESERVE.end())
 }
 
-/// Raises the soft limit of open files to the hard limit. Each connection needs a file descriptor; the usual soft limit
-/// of 1024 protects programs that use `select`, which this one does not.
+/// Raises the soft limit of open files to the hard limit. Each connection needs a file descriptor;
+/// the usual soft limit of 1024 protects programs that use `select`, which this one does not.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {

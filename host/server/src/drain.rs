@@ -5,7 +5,8 @@
 //!   (or their limit)  of their connections, GOAWAY                    (or the exit timeout)    connections end
 //! ```
 //!
-//! Requests that have not arrived completely are ended after [`INCOMPLETE_GRACE`]: they were not accepted.
+//! Requests that have not arrived completely are ended after [`INCOMPLETE_GRACE`]: they were not
+//! accepted.
 
 use super::Server;
 use std::time::{Duration, Instant};
@@ -21,8 +22,8 @@ const INCOMPLETE_INTERVAL: Duration = Duration::from_millis(100);
 const INTERVAL: Duration = Duration::from_millis(5);
 
 impl Server {
-    /// Waits for in-flight requests, unloads the models, closes the listeners. Exit status 0 if all ended within the
-    /// grace period.
+    /// Waits for in-flight requests, unloads the models, closes the listeners. Exit status 0 if all
+    /// ended within the grace period.
     pub(super) async fn drain(self) -> u8 {
         let state = &self.context.state;
         state.set_phase(ServerPhase::Exiting);
@@ -44,7 +45,8 @@ impl Server {
         let (mut logged, mut unloading) = (None, false);
         let mut end_incomplete = start + incomplete_grace;
         let code = loop {
-            // Requests of active sequences are accepted until the last sequence has ended, so models stay loaded until then.
+            // Requests of active sequences are accepted until the last sequence has ended, so
+            // models stay loaded until then.
             let mut sequences = self.context.models.sequences();
             if sequences > 0 && start.elapsed() >= sequence_limit {
                 if !unloading {

@@ -1,5 +1,5 @@
-//! What the parts of one server share below its `FrontendContext`: made at the start and passed down. The statics of the process
-//! are listed on the crate page.
+//! What the parts of one server share below its `FrontendContext`: made at the start and passed
+//! down. The statics of the process are listed on the crate page.
 
 use std::sync::Arc;
 use trtserver_base::budget::OpenCallLimit;

@@ -3,8 +3,8 @@
 //!
 //! # Process-wide state
 //!
-//! [`Host`] and the `FrontendContext` of the frontends hold what one server shares; it is passed down, and a
-//! unit test makes its own. These statics remain:
+//! [`Host`] and the `FrontendContext` of the frontends hold what one server shares; it is passed
+//! down, and a unit test makes its own. These statics remain:
 //!
 //! | static | in `host` | why it is process-wide |
 //! |---|---|---|
@@ -23,8 +23,8 @@
 //! | `WORKERS` | `wire/src/decode_workers.rs` | a reference in the future of each request, which is moved several times, would cost those that need no worker |
 //! | `FINDINGS` | `tool/src/check/findings.rs` | functions that the checked backend calls report there |
 //!
-//! Thread-locals are caches of a thread, or what it does now. Constants (tables of functions, names of
-//! entries) are not state.
+//! Thread-locals are caches of a thread, or what it does now. Constants (tables of functions, names
+//! of entries) are not state.
 
 #![forbid(unsafe_code)]
 
@@ -129,7 +129,8 @@ struct Server {
 }
 
 impl Server {
-    /// Opens the listeners and serves them, those for health and metrics on a runtime of their own. Models are loaded later.
+    /// Opens the listeners and serves them, those for health and metrics on a runtime of their own.
+    /// Models are loaded later.
     fn start(
         host: Host,
         settings: ServerSettings,
@@ -246,7 +247,8 @@ impl Server {
         }
     }
 
-    /// Models of `--ready-models` that are in no repository: a failure where none can be added, else the server waits for them.
+    /// Models of `--ready-models` that are in no repository: a failure where none can be added,
+    /// else the server waits for them.
     fn check_ready_models(&self, report: &mut StartupReport) {
         let settings = &self.context.settings;
         let names = settings.ready_models.iter();

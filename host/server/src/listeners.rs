@@ -1,4 +1,5 @@
-//! Listeners: their sockets, what each serves, and the lines on standard output and in the log that name their addresses.
+//! Listeners: their sockets, what each serves, and the lines on standard output and in the log that
+//! name their addresses.
 
 use super::start_lines::Ports;
 use crate::router;
@@ -23,7 +24,8 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Serves until `stop` turns true. `connections` are those of this listener, and of others that share their limit.
+    /// Serves until `stop` turns true. `connections` are those of this listener, and of others that
+    /// share their limit.
     pub async fn serve(
         self,
         bound: BoundListener,
@@ -93,7 +95,8 @@ pub struct OpenListeners {
 }
 
 impl OpenListeners {
-    /// Opens all sockets before one is served, so that an address in use is reported before any request is accepted.
+    /// Opens all sockets before one is served, so that an address in use is reported before any
+    /// request is accepted.
     ///
     /// # Errors
     /// Names the address that cannot be opened.
@@ -119,7 +122,8 @@ impl OpenListeners {
         Ports { http: first(&self.http), grpc: first(&self.grpc), metrics: first(&self.metrics) }
     }
 
-    /// Prints the addresses for scripts, one line each on standard output, before models are loaded.
+    /// Prints the addresses for scripts, one line each on standard output, before models are
+    /// loaded.
     pub fn announce(&self) {
         let kinds = [
             ("http", &self.http),

@@ -26,7 +26,8 @@ pub fn load_at_startup(context: &FrontendContext, host: &Host) -> Result<Startup
     context.models.set_cache(repositories.cache());
     context.models.set_backends(Arc::clone(&loader.backends));
     match settings.control_mode {
-        // Drops the loader and its reference to the backends, so that a backend closes with its last model.
+        // Drops the loader and its reference to the backends, so that a backend closes with its
+        // last model.
         ControlMode::None => Ok(loader.load_all(&context.models, &repositories, None)),
         ControlMode::Poll => {
             let control = ModelControl::new(loader, &context.models, repositories.clone());
@@ -131,7 +132,8 @@ pub fn create_loader(
     })
 }
 
-/// Where links of models may lead: the repositories on local disk, and the directories of `--model-link-dir`.
+/// Where links of models may lead: the repositories on local disk, and the directories of
+/// `--model-link-dir`.
 ///
 /// # Errors
 /// One of the latter cannot be resolved.

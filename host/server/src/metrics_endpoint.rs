@@ -40,7 +40,8 @@ pub fn metrics_response(
     }
 }
 
-/// OpenMetrics for clients that name it with at least the weight of the text format, as Prometheus does.
+/// OpenMetrics for clients that name it with at least the weight of the text format, as Prometheus
+/// does.
 fn accepted_format(headers: &HeaderMap) -> MetricsFormat {
     let known = |version: Option<&str>| version.is_none_or(|v| matches!(v, "1.0.0" | "0.0.1"));
     let (mut text, mut open_metrics) = (0.0, 0.0);

@@ -1,4 +1,5 @@
-//! The models of this server for requests of backends: look-up, checks and queues are those of clients' requests.
+//! The models of this server for requests of backends: look-up, checks and queues are those of
+//! clients' requests.
 
 use bytes::Bytes;
 use std::any::Any;
@@ -34,8 +35,8 @@ impl NestedModels {
         self.context.upgrade().ok_or_else(not_ready)
     }
 
-    /// Waits for `work`. On a thread of its own: the calling thread may be a network thread that executes the backend, which must not
-    /// enter the runtime again, and whose tasks wait for it.
+    /// Waits for `work`. On a thread of its own: the calling thread may be a network thread that
+    /// executes the backend, which must not enter the runtime again, and whose tasks wait for it.
     fn wait(&self, work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
         let runtime = self.runtime.clone();
         let run = move || runtime.block_on(work);
@@ -149,7 +150,8 @@ struct RequestHold {
 }
 
 impl Drop for RequestHold {
-    /// On a network thread: the last user of a model closes it, which would wait for this thread if it is the model's.
+    /// On a network thread: the last user of a model closes it, which would wait for this thread if
+    /// it is the model's.
     fn drop(&mut self) {
         let parts = self.parts.take();
         self.runtime.spawn(async move { drop(parts) });

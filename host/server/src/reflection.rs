@@ -1,4 +1,5 @@
-//! gRPC server reflection: the services of both generations and their messages, for tools such as grpcurl.
+//! gRPC server reflection: the services of both generations and their messages, for tools such as
+//! grpcurl.
 
 use tonic::service::RoutesBuilder;
 use tonic_reflection::server::{Builder, Error};

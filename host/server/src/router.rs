@@ -14,7 +14,7 @@ use trtserver_base::heap;
 use trtserver_frontend_v1 as v1;
 use trtserver_frontend_v2 as v2;
 use trtserver_metrics::{MetricsFormat, MetricsPage};
-use trtserver_wire::access::{self, AccessRefusal, Caller, Protocol};
+use trtserver_wire::access::{self, AccessRefusal, Caller, CallerProtocol};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::grpc::body::GrpcBody;
@@ -40,10 +40,11 @@ pub async fn route_http(
     let caller = Caller { headers: request.headers() };
     if path.starts_with("/v2") {
         let groups = || v2::http::groups(request.method(), path);
-        let mut response = match access::check(&context.settings, Protocol::Http, &caller, groups) {
-            Ok(()) => v2::http::handle_request(&context, request, received_ns).await,
-            Err(refusal) => Box::pin(v2::http::refuse(&refusal, request.into_body())).await,
-        };
+        let mut response =
+            match access::check_access(&context.settings, CallerProtocol::Http, &caller, groups) {
+                Ok(()) => v2::http::handle_request(&context, request, received_ns).await,
+                Err(refusal) => Box::pin(v2::http::refuse(&refusal, request.into_body())).await,
+            };
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v2::http::error_response(&error),
@@ -54,12 +55,13 @@ pub async fn route_http(
     {
         // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
         let groups = || v1::http::groups(path);
-        let mut response = match access::check(&context.settings, Protocol::Http, &caller, groups) {
-            Ok(()) => Box::pin(v1::http::handle_request(&context, request, received_ns)).await,
-            Err(refusal) => {
-                Box::pin(v1::http::refuse(&context, &refusal, request.into_body())).await
-            }
-        };
+        let mut response =
+            match access::check_access(&context.settings, CallerProtocol::Http, &caller, groups) {
+                Ok(()) => Box::pin(v1::http::handle_request(&context, request, received_ns)).await,
+                Err(refusal) => {
+                    Box::pin(v1::http::refuse(&context, &refusal, request.into_body())).await
+                }
+            };
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v1::http::error_response(&context, &error),
@@ -69,7 +71,8 @@ pub async fn route_http(
     }
 }
 
-/// Only the health endpoints of both generations and the health report, on the additional listener for health.
+/// Only the health endpoints of both generations and the health report, on the additional listener
+/// for health.
 pub fn route_health(
     context: Arc<FrontendContext>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
@@ -98,7 +101,8 @@ pub fn route_grpc(context: Arc<FrontendContext>) -> GrpcRouter {
 }
 
 pin_project_lite::pin_project! {
-    /// The future of a call. All but v2's ModelInfer are boxed, so that its future does not grow to their size.
+    /// The future of a call. All but v2's ModelInfer are boxed, so that its future does not grow to
+    /// their size.
     #[project = RoutedProjection]
     enum RoutedCall<F> {
         ModelInfer { #[pin] response: F },
@@ -118,8 +122,8 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for RoutedCall<F> {
 }
 
 pin_project_lite::pin_project! {
-    /// A call whose response is counted as unread on its connection. An inference call begins only while less than half of the
-    /// connection's limit is unread.
+    /// A call whose response is counted as unread on its connection. An inference call begins only
+    /// while less than half of the connection's limit is unread.
     struct CountedCall<F> {
         #[pin]
         call: RoutedCall<F>,
@@ -150,7 +154,8 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for CountedCall<F> {
     }
 }
 
-/// Size of the future of a call, of which a client may have many: with hyper's part the task of a call takes at most 2 KiB.
+/// Size of the future of a call, of which a client may have many: with hyper's part the task of a
+/// call takes at most 2 KiB.
 const MAX_CALL: usize = 1536;
 
 /// The same future, which is small: checked when the server is compiled.
@@ -173,7 +178,8 @@ impl GrpcRouter {
     fn access_refusal(&self, request: &Request<RequestBody>) -> Option<Status> {
         let caller = Caller { headers: request.headers() };
         let groups = || access::groups_of_rpc(request.uri().path());
-        let checked = access::check(&self.context.settings, Protocol::Grpc, &caller, groups);
+        let checked =
+            access::check_access(&self.context.settings, CallerProtocol::Grpc, &caller, groups);
         let AccessRefusal::MissingHeader(header) = checked.err()?;
         let why = format!("This protocol is restricted, expecting header '{header}'");
         Some(Status::unavailable(why))

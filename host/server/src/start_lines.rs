@@ -19,7 +19,8 @@ pub fn log_initializing(settings: &ServerSettings) {
     tracing::info!("Initializing {name} Inference Server (trtserver {version})");
 }
 
-/// Logs what is served, with the texts of 18.04 or of 0.12. Triton's lines are logged by the listeners.
+/// Logs what is served, with the texts of 18.04 or of 0.12. Triton's lines are logged by the
+/// listeners.
 pub fn log_listening(settings: &ServerSettings, ports: &Ports) {
     if settings.emulate_18_04 || settings.program == ProgramName::InferenceServer {
         if let Some(port) = ports.http {

@@ -1,5 +1,5 @@
-//! `trtserver plugin check`: the conformance check. A child process runs scenarios on the backend and reports each
-//! finding at once, so that a crash or a hang is a finding, too.
+//! `trtserver plugin check`: the conformance check. A child process runs scenarios on the backend
+//! and reports each finding at once, so that a crash or a hang is a finding, too.
 
 mod child;
 mod element;

@@ -1,5 +1,5 @@
-//! Commands that need no server: `trtserver check` for model repositories, `trtserver plugin …` for authors and operators of
-//! backends.
+//! Commands that need no server: `trtserver check` for model repositories, `trtserver plugin …` for
+//! authors and operators of backends.
 
 mod check;
 mod list;
@@ -16,7 +16,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs `trtserver plugin` with these arguments. Exit status: 0 = success, 1 = a problem was found, 2 = wrong usage.
+/// Runs `trtserver plugin` with these arguments. Exit status: 0 = success, 1 = a problem was found,
+/// 2 = wrong usage.
 pub fn run_tool(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command = Command::new("trtserver plugin")
         .about("Lists backends, checks them, and creates new ones. No server is needed.")
@@ -39,7 +40,8 @@ pub fn run_tool(args: impl Iterator<Item = OsString>) -> ExitCode {
     finish(result, 1)
 }
 
-/// Parses the arguments of `command`. Help and errors are printed; then the result is the exit status.
+/// Parses the arguments of `command`. Help and errors are printed; then the result is the exit
+/// status.
 fn parse_arguments(
     mut command: Command,
     args: impl Iterator<Item = OsString>,

@@ -144,8 +144,8 @@ fn entry(
     })
 }
 
-/// Finds files that are the same version of a backend, or claim one platform under different names: a server refuses
-/// to start with them.
+/// Finds files that are the same version of a backend, or claim one platform under different names:
+/// a server refuses to start with them.
 fn mark_conflicts(entries: &mut [ListEntry]) {
     for at in 1..entries.len() {
         let (before, rest) = entries.split_at_mut(at);
@@ -169,8 +169,8 @@ fn mark_conflicts(entries: &mut [ListEntry]) {
     }
 }
 
-/// Finds files that the server does not load beside another one, because they would share variables or libraries with
-/// it. Of two versions it prefers the newer.
+/// Finds files that the server does not load beside another one, because they would share variables
+/// or libraries with it. Of two versions it prefers the newer.
 fn mark_mixing(entries: &mut [ListEntry]) {
     let mut order: Vec<_> = entries
         .iter_mut()

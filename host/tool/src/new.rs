@@ -1,7 +1,7 @@
 //! `trtserver plugin new`: creates a small working backend from a template.
 //!
-//! The Rust and C sources are those of `examples/backends` with another name; headers and crates are those of
-//! `plugin-api`, so that no copy can become outdated.
+//! The Rust and C sources are those of `examples/backends` with another name; headers and crates
+//! are those of `plugin-api`, so that no copy can become outdated.
 
 mod interface;
 
@@ -94,7 +94,8 @@ pub fn new_command() -> Command {
 }
 
 /// # Errors
-/// The name is invalid, the folder is in use or cannot be written, or `--plugin-api` names no crate.
+/// The name is invalid, the folder is in use or cannot be written, or `--plugin-api` names no
+/// crate.
 pub fn run_new(matches: &ArgMatches) -> Result<ExitCode, String> {
     let text = |id: &str| matches.get_one::<String>(id).map(String::as_str);
     let name = text("NAME").unwrap_or_default();
@@ -142,8 +143,8 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Whether the name has another meaning in model configurations: the server's own platform, or an installed backend of
-/// this server.
+/// Whether the name has another meaning in model configurations: the server's own platform, or an
+/// installed backend of this server.
 fn is_reserved(name: &str) -> bool {
     let installed = default_backend_dirs().into_iter().any(|dir| dir.join(name).is_dir());
     name == ENSEMBLE || installed

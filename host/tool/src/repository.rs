@@ -1,4 +1,5 @@
-//! `trtserver check`: validates model repositories offline, by the code that a server loads them with.
+//! `trtserver check`: validates model repositories offline, by the code that a server loads them
+//! with.
 
 mod report;
 
@@ -58,8 +59,8 @@ fn command() -> Command {
         .args(FLAGS.iter().filter_map(|name| catalogue::find_flag(name)).map(cli::build_arg))
 }
 
-/// Runs `trtserver check` with these arguments. Exit status: 0 = nothing was found, 1 = errors, 2 = wrong usage, 3 = warnings
-/// only.
+/// Runs `trtserver check` with these arguments. Exit status: 0 = nothing was found, 1 = errors, 2 =
+/// wrong usage, 3 = warnings only.
 pub fn check_repositories(args: impl Iterator<Item = OsString>) -> ExitCode {
     match parse_arguments(command(), args) {
         Ok(matches) => finish(run_check(&matches), 2),

@@ -1,4 +1,5 @@
-//! `trtserver store check URL`: why a model repository in an object store can or cannot be read, without a server.
+//! `trtserver store check URL`: why a model repository in an object store can or cannot be read,
+//! without a server.
 
 use super::{finish, parse_arguments};
 use clap::{Arg, Command, value_parser};
@@ -8,7 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use trtserver_model_store::{StoreLocation, check_store};
 
-/// Runs `trtserver store` with these arguments. Exit status: 0 = the repository can be read, 1 = it cannot, 2 = wrong usage.
+/// Runs `trtserver store` with these arguments. Exit status: 0 = the repository can be read, 1 = it
+/// cannot, 2 = wrong usage.
 pub fn run_store_check(args: impl Iterator<Item = OsString>) -> ExitCode {
     let check = Command::new("check")
         .about("Prints each source of credentials that is tried, and makes the calls that a load makes")

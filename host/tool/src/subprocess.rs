@@ -1,5 +1,5 @@
-//! Runs this program as a child process, which loads code under test and reports in lines of JSON. A crash, a
-//! hang or an `exit` there is a result, not the end of the tool.
+//! Runs this program as a child process, which loads code under test and reports in lines of JSON.
+//! A crash, a hang or an `exit` there is a result, not the end of the tool.
 
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, kill_process_group, set_parent_process_death_signal, setrlimit,
@@ -19,11 +19,12 @@ use trtserver_base::sync::Mutex;
 
 /// Lines of the child's standard error that are kept for a report.
 const LAST_LINES: usize = 5;
-/// On the child's standard error: lines before it are no longer of interest. The ASCII record separator.
+/// On the child's standard error: lines before it are no longer of interest. The ASCII record
+/// separator.
 const MARK: u8 = 0x1E;
 
-/// The child's pipe to its parent, the original standard output. Output of the code under test goes to standard
-/// error instead, so that it is not taken for a report.
+/// The child's pipe to its parent, the original standard output. Output of the code under test goes
+/// to standard error instead, so that it is not taken for a report.
 pub struct ReportPipe(Mutex<File>);
 
 impl ReportPipe {
@@ -102,8 +103,8 @@ fn signal_name(number: i32) -> String {
     name.to_owned()
 }
 
-/// Runs this program with these arguments, passes each line of its report to `on_line`, and waits for its end.
-/// `limit` starts over whenever `on_line` returns true.
+/// Runs this program with these arguments, passes each line of its report to `on_line`, and waits
+/// for its end. `limit` starts over whenever `on_line` returns true.
 ///
 /// # Errors
 /// The child cannot be started.

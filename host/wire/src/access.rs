@@ -1,8 +1,8 @@
-//! Who may call which endpoint. The router asks once for each request, before a frontend serves it; the frontend turns a
-//! refusal into its own status.
+//! Who may call which endpoint. The router asks once for each request, before a frontend serves it;
+//! the frontend turns a refusal into its own status.
 //!
-//! So far a caller is known by its headers only: restricted endpoints (docs/protocol/v2.md §2.20) need the header of their
-//! group.
+//! So far a caller is known by its headers only: restricted endpoints (docs/protocol/v2.md §2.20)
+//! need the header of their group.
 
 use http::HeaderMap;
 use subtle::ConstantTimeEq;
@@ -10,7 +10,7 @@ use trtserver_config::{ApiGroup, ApiRestrictions, ServerSettings};
 
 /// The protocol that a request came by. Each has restrictions of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum CallerProtocol {
     Http,
     Grpc,
 }
@@ -24,24 +24,26 @@ pub struct Caller<'a> {
 /// Why a request is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AccessRefusal<'s> {
-    /// The endpoint is restricted: the request has no header of this name with the value that the start line gives.
+    /// The endpoint is restricted: the request has no header of this name with the value that the
+    /// start line gives.
     MissingHeader(&'s str),
 }
 
-/// Decides whether `caller` may call an endpoint of `groups`, which are asked for only if anything is restricted. An endpoint
-/// that shows data of several groups needs the headers of all of them; a path without an endpoint has no group.
+/// Decides whether `caller` may call an endpoint of `groups`, which are asked for only if anything
+/// is restricted. An endpoint that shows data of several groups needs the headers of all of them; a
+/// path without an endpoint has no group.
 ///
 /// # Errors
 /// The request is to be refused.
-pub fn check<'s>(
+pub fn check_access<'s>(
     settings: &'s ServerSettings,
-    protocol: Protocol,
+    protocol: CallerProtocol,
     caller: &Caller<'_>,
     groups: impl FnOnce() -> &'static [ApiGroup],
 ) -> Result<(), AccessRefusal<'s>> {
     let restrictions = match protocol {
-        Protocol::Http => &settings.http_restricted,
-        Protocol::Grpc => &settings.grpc_restricted,
+        CallerProtocol::Http => &settings.http_restricted,
+        CallerProtocol::Grpc => &settings.grpc_restricted,
     };
     let Some(restrictions) = restrictions else { return Ok(()) };
     match missing_header(restrictions, groups(), caller.headers) {
@@ -58,14 +60,16 @@ fn missing_header<'r>(
 ) -> Option<&'r str> {
     let missing =
         groups.iter().filter_map(|group| restrictions.for_group(*group)).find(|restriction| {
-            // Names of headers ignore case. Equal in constant time: the time must not tell how much of a value is right.
+            // Names of headers ignore case. Equal in constant time: the time must not tell how much
+            // of a value is right.
             let sent = headers.get(&restriction.header);
             !sent.is_some_and(|sent| sent.as_bytes().ct_eq(restriction.value()).into())
         });
     missing.map(|restriction| restriction.header.as_str())
 }
 
-/// The group of a gRPC method, v1 or v2, by its path. Reflection is in none: it shows the services, not the models.
+/// The group of a gRPC method, v1 or v2, by its path. Reflection is in none: it shows the services,
+/// not the models.
 pub fn groups_of_rpc(path: &str) -> &'static [ApiGroup] {
     use ApiGroup::*;
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or_default();

@@ -49,7 +49,7 @@ fn each_protocol_has_its_own_restrictions() {
     headers.insert("h", "1".parse().unwrap());
     let caller = Caller { headers: &headers };
     let missing = Err(AccessRefusal::MissingHeader("triton-grpc-protocol-g"));
-    use Protocol::{Grpc, Http};
+    use CallerProtocol::{Grpc, Http};
     for (protocol, groups, expected) in [
         (Http, &[ApiGroup::Inference][..], Ok(())),
         (Http, &[ApiGroup::Health], Ok(())),
@@ -57,21 +57,21 @@ fn each_protocol_has_its_own_restrictions() {
         (Grpc, &[ApiGroup::Health], missing),
         (Grpc, &[], Ok(())),
     ] {
-        let checked = check(&settings, protocol, &caller, || groups);
+        let checked = check_access(&settings, protocol, &caller, || groups);
         assert_eq!(checked, expected, "{protocol:?} {groups:?}");
     }
     let no_headers = HeaderMap::new();
     let caller = Caller { headers: &no_headers };
-    let checked = check(&settings, Http, &caller, || &[ApiGroup::Inference]);
+    let checked = check_access(&settings, Http, &caller, || &[ApiGroup::Inference]);
     assert_eq!(checked, Err(AccessRefusal::MissingHeader("h")));
 }
 
 #[test]
 fn groups_are_not_asked_for_without_restrictions() {
     let args = ["trtserver", "--model-store=/m"].map(std::ffi::OsString::from);
-    let settings = trtserver_config::from_args(args.into_iter(), &|_| None, "1").unwrap().settings;
+    let settings = trtserver_config::from_args(args, &|_| None, "1").unwrap().settings;
     let headers = HeaderMap::new();
     let groups = || unreachable!("nothing is restricted");
     let caller = Caller { headers: &headers };
-    assert_eq!(check(&settings, Protocol::Http, &caller, groups), Ok(()));
+    assert_eq!(check_access(&settings, CallerProtocol::Http, &caller, groups), Ok(()));
 }

@@ -81,7 +81,8 @@ impl Sockets<'_> {
         })
     }
 
-    /// `has_ipv4`: the listener has an IPv4 address, too. The IPv6 wildcard then leaves IPv4 to that; alone it takes both.
+    /// `has_ipv4`: the listener has an IPv4 address, too. The IPv6 wildcard then leaves IPv4 to
+    /// that; alone it takes both.
     fn tcp(&self, address: SocketAddr, has_ipv4: bool) -> Result<BoundListener> {
         let open = || -> io::Result<BoundListener> {
             let domain = Domain::for_address(address);

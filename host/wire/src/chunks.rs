@@ -1,5 +1,5 @@
-//! Bodies of responses, for both wires: large tensors are zero-copy chunks of their own, small pieces are copied into a shared
-//! buffer, which saves writes to the socket.
+//! Bodies of responses, for both wires: large tensors are zero-copy chunks of their own, small
+//! pieces are copied into a shared buffer, which saves writes to the socket.
 
 use super::unread::{ConnectionUnread, MIN_COUNTED};
 use bytes::{Buf, Bytes};

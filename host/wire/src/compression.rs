@@ -1,5 +1,5 @@
-//! gzip and deflate for both wires. Output is drawn from the memory budget before it is produced, so that an expansion is
-//! refused when it exceeds its limit, not when memory is exhausted.
+//! gzip and deflate for both wires. Output is drawn from the memory budget before it is produced,
+//! so that an expansion is refused when it exceeds its limit, not when memory is exhausted.
 
 use super::decode_workers::{self, MAX_INLINE};
 use bytes::Bytes;
@@ -15,9 +15,10 @@ use trtserver_request::buffer::AlignedBuf;
 /// A worker produces at most this many bytes before it serves the next job.
 const MAX_STEP: usize = 4 << 20;
 
-/// Longer output is produced in a block of the pool. In the heap it would be freed by another thread long after, between live
-/// allocations: the trims that return such memory to the system hold the allocator's locks for tens of milliseconds (`heap.rs`).
-/// Shorter output is produced on network threads.
+/// Longer output is produced in a block of the pool. In the heap it would be freed by another
+/// thread long after, between live allocations: the trims that return such memory to the system
+/// hold the allocator's locks for tens of milliseconds (`heap.rs`). Shorter output is produced on
+/// network threads.
 const MAX_HEAP: usize = 2 * MAX_INLINE;
 
 /// A content coding. Deflate is the zlib format, as HTTP defines it.
@@ -146,8 +147,8 @@ impl CoderOutput {
         Self { coder, data: CoderBuffer::Heap(Vec::new()), len: 0, limit, reservation }
     }
 
-    /// Reads all output. The first [`MAX_INLINE`] bytes are produced on this thread if `inline`, everything else on decode
-    /// workers.
+    /// Reads all output. The first [`MAX_INLINE`] bytes are produced on this thread if `inline`,
+    /// everything else on decode workers.
     async fn read(mut self, inline: bool) -> Result<Bytes, CodingError> {
         loop {
             if self.len > self.limit {
@@ -172,7 +173,8 @@ impl CoderOutput {
         }
     }
 
-    /// Reserves memory for the next step and returns its size. One byte beyond the limit shows that it is exceeded.
+    /// Reserves memory for the next step and returns its size. One byte beyond the limit shows that
+    /// it is exceeded.
     async fn reserve(&mut self) -> Result<usize, CodingError> {
         let len = self.len;
         let more = len.clamp(MAX_INLINE, MAX_STEP).min(self.limit + 1 - len);

@@ -22,7 +22,8 @@ pub struct FrontendContext {
     pub endpoints: EndpointStats,
     /// Shared memory that clients registered.
     pub shared_memory: Arc<RegionRegistry>,
-    /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
+    /// Loading and unloading on request, where the mode allows it. `None` until the first models
+    /// are loaded.
     pub control: ArcSwapOption<ModelControl>,
     pub log: LogControl,
     /// The last number of a stream of v2.
@@ -88,7 +89,8 @@ impl FrontendContext {
         }
     }
 
-    /// The same for inference by `served`: while the server drains, sequences that have begun may continue (docs/protocol/v2.md §4.1).
+    /// The same for inference by `served`: while the server drains, sequences that have begun may
+    /// continue (docs/protocol/v2.md §4.1).
     pub fn require_open(
         &self,
         served: &OpenVersion,
@@ -111,8 +113,8 @@ impl FrontendContext {
     }
 }
 
-/// The models of the repositories: in explicit mode the directories as they are now, else those of the table, which the server
-/// keeps like them.
+/// The models of the repositories: in explicit mode the directories as they are now, else those of
+/// the table, which the server keeps like them.
 ///
 /// # Errors
 /// A repository cannot be read.
@@ -133,7 +135,8 @@ pub fn no_explicit_control() -> Error {
     Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
 }
 
-/// The failure reason of a request that was refused before it was queued. Its client may have disconnected while sending it.
+/// The failure reason of a request that was refused before it was queued. Its client may have
+/// disconnected while sending it.
 pub fn failure_reason(error: &Error) -> FailureReason {
     match error.code {
         Code::Cancelled => FailureReason::Canceled,

@@ -1,8 +1,9 @@
-//! Decode workers: a few threads for decoding and encoding whose time grows with a client's data, such as JSON and
-//! compression of megabytes. Network threads do such work only for small messages, so that every connection is served.
+//! Decode workers: a few threads for decoding and encoding whose time grows with a client's data,
+//! such as JSON and compression of megabytes. Network threads do such work only for small messages,
+//! so that every connection is served.
 //!
-//! Jobs run in the order of their submission. The queue needs no limit of its own, because the data of every job is drawn
-//! from the memory budget.
+//! Jobs run in the order of their submission. The queue needs no limit of its own, because the data
+//! of every job is drawn from the memory budget.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,8 +18,8 @@ use trtserver_base::sync::{Condvar, Mutex};
 
 /// Network threads decode and encode up to this many bytes themselves.
 pub const MAX_INLINE: usize = 64 << 10;
-/// Bytes that a network thread may decompress in a millisecond, which takes it a fifth of that time. The messages of a connection
-/// arrive together, so the limit of each is not enough.
+/// Bytes that a network thread may decompress in a millisecond, which takes it a fifth of that
+/// time. The messages of a connection arrive together, so the limit of each is not enough.
 const INLINE_PER_MS: u64 = 64 << 10;
 /// Added to the workers' niceness: a network thread that wakes up is scheduled first.
 const NICE: i32 = 10;
@@ -26,8 +27,9 @@ const NICE: i32 = 10;
 /// A result, or the work that leads to it.
 pub enum ReadyOrDeferred<T> {
     Ready(T),
-    /// Work that goes on on a worker. Its future is boxed, and made by functions that are not `async`: the future of an
-    /// ordinary request, which is moved several times, has no space for it.
+    /// Work that goes on on a worker. Its future is boxed, and made by functions that are not
+    /// `async`: the future of an ordinary request, which is moved several times, has no space for
+    /// it.
     Deferred(Pin<Box<dyn Future<Output = T> + Send>>),
 }
 
@@ -48,7 +50,8 @@ struct DecodeWorkers {
 /// Process-wide: futures of requests, which are moved several times, have no space for a reference.
 static WORKERS: OnceLock<&'static DecodeWorkers> = OnceLock::new();
 
-/// Starts the workers of this process; if `count` is not given, one per processor less one, which is left to the network threads.
+/// Starts the workers of this process; if `count` is not given, one per processor less one, which
+/// is left to the network threads.
 ///
 /// # Errors
 /// The system starts no threads.
@@ -119,7 +122,8 @@ impl InlineDebt {
     }
 }
 
-/// This network thread may decompress another message of at most [`MAX_INLINE`] bytes. [`spent_inline`] follows.
+/// This network thread may decompress another message of at most [`MAX_INLINE`] bytes.
+/// [`spent_inline`] follows.
 pub fn may_decode_inline() -> bool {
     INLINE_DEBT.get().at(now_ns()).bytes < MAX_INLINE as u64
 }

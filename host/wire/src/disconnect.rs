@@ -1,17 +1,21 @@
-//! Detects HTTP/1 clients that disconnect while they wait for a response, also behind pipelined requests.
+//! Detects HTTP/1 clients that disconnect while they wait for a response, also behind pipelined
+//! requests.
 //!
-//! hyper is configured to not read the socket while a request is executed: to see the end of file it would allocate a
-//! buffer for the next request before the current one has released its own, and bytes of pipelined requests would hide the
-//! end. Instead, [`WatchedConnection`] polls the socket from when a request has arrived completely until its response is ready.
+//! hyper is configured to not read the socket while a request is executed: to see the end of file
+//! it would allocate a buffer for the next request before the current one has released its own, and
+//! bytes of pipelined requests would hide the end. Instead, [`WatchedConnection`] polls the socket
+//! from when a request has arrived completely until its response is ready.
 //!
-//! An end of file alone may also be a client that has closed its sending side only and reads the response (promises 3.10 and
-//! 3.17 of SPECIFICATION.md), and one that has closed its socket has to free its place in the queue at once (3.7). TCP shows the
-//! server the same in both cases: the events of `poll`, the state of the socket and the replies to keep-alive probes. Only
-//! bytes differ: the system of a client that has closed its socket replies to them with a reset. So the server
-//! sends `100 Continue`, which any client of HTTP/1.1 skips. HTTP/1.0 has no such response, so its clients count as
-//! disconnected only once the connection is reset.
+//! An end of file alone may also be a client that has closed its sending side only and reads the
+//! response (promises 3.10 and 3.17 of SPECIFICATION.md), and one that has closed its socket has to
+//! free its place in the queue at once (3.7). TCP shows the server the same in both cases: the
+//! events of `poll`, the state of the socket and the replies to keep-alive probes. Only bytes
+//! differ: the system of a client that has closed its socket replies to them with a reset. So the
+//! server sends `100 Continue`, which any client of HTTP/1.1 skips. HTTP/1.0 has no such response,
+//! so its clients count as disconnected only once the connection is reset.
 //!
-//! End of file and probe are read from and written to the stream as other bytes are, so the stream may be an encrypted one.
+//! End of file and probe are read from and written to the stream as other bytes are, so the stream
+//! may be an encrypted one.
 
 use super::connections::{BodyProgress, CallClass, ConnectionState, HeadMemory};
 use super::socket::SocketStream;
@@ -35,12 +39,15 @@ use trtserver_base::error::Result as OrError;
 /// Bytes of pipelined requests that are buffered while a request is executed.
 const MAX_BUFFERED: usize = 8 << 10;
 
-/// Sent to distinguish a client that has closed its socket from one that has closed only its sending side.
+/// Sent to distinguish a client that has closed its socket from one that has closed only its
+/// sending side.
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// The same between two events of a streamed response: a chunk with a comment, which clients of server-sent events skip.
+/// The same between two events of a streamed response: a chunk with a comment, which clients of
+/// server-sent events skip.
 const STREAM_PROBE: &[u8] = b"3\r\n:\n\n\r\n";
-/// Pauses between two probes, after which the system is asked for the reset: since reading has ended there is no event for
-/// it. From the first to the second pause, each four times the one before.
+/// Pauses between two probes, after which the system is asked for the reset: since reading has
+/// ended there is no event for it. From the first to the second pause, each four times the one
+/// before.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
@@ -63,7 +70,8 @@ struct HalfClosed {
     next_probe: Pin<Box<Sleep>>,
 }
 
-/// Detects that the client disconnects while a request is executed. Only the connection's task uses it.
+/// Detects that the client disconnects while a request is executed. Only the connection's task uses
+/// it.
 #[derive(Clone)]
 pub struct DisconnectWatch(Arc<WatchState>);
 
@@ -156,8 +164,8 @@ impl WatchedConnection {
             if !self.watch.0.is_http10.load(Relaxed) {
                 let streaming = self.watch.0.state.is_streaming();
                 let probe = if streaming { STREAM_PROBE } else { PROBE };
-                // hyper has written all it had, so this is between two responses, or two chunks. The system takes the probe
-                // whole or, when the client does not read, not at all.
+                // hyper has written all it had, so this is between two responses, or two chunks.
+                // The system takes the probe whole or, when the client does not read, not at all.
                 match Pin::new(&mut self.stream).poll_write(cx, probe) {
                     Poll::Ready(Ok(n)) if n == probe.len() => {}
                     Poll::Ready(_) => return Poll::Ready(()),
@@ -169,8 +177,8 @@ impl WatchedConnection {
         }
     }
 
-    /// Ready at the end of file, or with an error. Bytes before the end are buffered; behind more than [`MAX_BUFFERED`] of
-    /// them the end is seen once hyper has read them.
+    /// Ready at the end of file, or with an error. Bytes before the end are buffered; behind more
+    /// than [`MAX_BUFFERED`] of them the end is seen once hyper has read them.
     fn poll_end_of_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut space = [MaybeUninit::uninit(); MAX_BUFFERED];
         while self.buffered.len() < MAX_BUFFERED {
@@ -312,7 +320,8 @@ impl RequestBody {
         &self.unread
     }
 
-    /// Detects that the client disconnects while it waits for a response. `None` on HTTP/2, and for an empty body.
+    /// Detects that the client disconnects while it waits for a response. `None` on HTTP/2, and for
+    /// an empty body.
     pub fn watch(&self) -> Option<&DisconnectWatch> {
         match &self.wire {
             BodyWire::Http1(watch) => watch.as_ref(),

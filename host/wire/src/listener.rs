@@ -1,4 +1,5 @@
-//! Listeners: accept connections, each of which is a task, and shut down gracefully. `bind` opens their sockets.
+//! Listeners: accept connections, each of which is a task, and shut down gracefully. `bind` opens
+//! their sockets.
 
 use super::bind::BoundListener;
 use super::connections::{Connections, CountStreams, GuardedConnection, PrefaceWatch, Wire};
@@ -33,15 +34,18 @@ use trtserver_config::UnreadLimits;
 const GRACE: Duration = Duration::from_secs(1);
 /// Failures to accept come in floods: one log line per this time.
 const WARN_EVERY: Duration = Duration::from_secs(10);
-/// Flow-control windows of HTTP/2: a tensor of some megabytes is sent without waiting for window updates.
+/// Flow-control windows of HTTP/2: a tensor of some megabytes is sent without waiting for window
+/// updates.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 const MAX_FRAME: u32 = 1 << 20;
 const MAX_STREAMS: u32 = 1000;
-/// Headers of one call, each with 32 bytes in addition to its own: as much as gRPC's own servers accept.
+/// Headers of one call, each with 32 bytes in addition to its own: as much as gRPC's own servers
+/// accept.
 const MAX_HEADER_LIST: u32 = 16 << 10;
-/// Streams that the client resets before they are accepted ("rapid reset"). hyper's default is 20, beyond which it closes
-/// the connection: a client that cancels all its calls would lose the others with them.
+/// Streams that the client resets before they are accepted ("rapid reset"). hyper's default is 20,
+/// beyond which it closes the connection: a client that cancels all its calls would lose the others
+/// with them.
 const MAX_PENDING_RESETS: usize = MAX_STREAMS as usize;
 
 /// Why the server closed a connection, for the log.
@@ -77,7 +81,8 @@ pub struct ConnectionLimits {
 pub trait Handler: Clone + Send + Sync + 'static {
     type Body: Body<Data: Buf + Send, Error = BoxError> + Send + 'static;
 
-    /// Serves `request`, whose head was read at `received_ns`. Dropping the future cancels the request.
+    /// Serves `request`, whose head was read at `received_ns`. Dropping the future cancels the
+    /// request.
     fn handle(
         &self,
         request: Request<RequestBody>,
@@ -103,7 +108,8 @@ where
 }
 
 pin_project_lite::pin_project! {
-    /// The response as hyper's service requires it. An `async` block would be twice as large, and is moved for every request.
+    /// The response as hyper's service requires it. An `async` block would be twice as large, and
+    /// is moved for every request.
     struct InfallibleResponse<F> {
         #[pin]
         response: F,
@@ -140,7 +146,8 @@ impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
     }
 }
 
-/// Serves a listener until `stop` turns true, then lets connections complete their requests within the grace period.
+/// Serves a listener until `stop` turns true, then lets connections complete their requests within
+/// the grace period.
 pub async fn serve_connections(
     bound: BoundListener,
     protocol: Protocol,
@@ -164,7 +171,8 @@ pub async fn serve_connections(
         match accepted {
             Ok(stream) => connection(stream, protocol, handler.clone(), &connections, limits),
             Err(e) => {
-                // Most likely out of file descriptors: close an idle connection, and wait for others to close.
+                // Most likely out of file descriptors: close an idle connection, and wait for
+                // others to close.
                 connections.evict();
                 if warned.is_none_or(|at: Instant| at.elapsed() > WARN_EVERY) {
                     tracing::warn!("{address}: failed to accept a connection: {e}");

@@ -1,4 +1,5 @@
-//! The shared-memory endpoints of v2: registering, unregistering, status (docs/protocol/v2.md §2.16).
+//! The shared-memory endpoints of v2: registering, unregistering, status (docs/protocol/v2.md
+//! §2.16).
 
 use crate::context::FrontendContext;
 use crate::shared_memory::CudaMemory;
@@ -15,7 +16,8 @@ use trtserver_request::shared_memory::{
 pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Start the server with \
                                           '--allow-client-shm=true' to enable.";
 
-/// Refuses registering, unregistering and use in requests unless the server was started with `--allow-client-shm`.
+/// Refuses registering, unregistering and use in requests unless the server was started with
+/// `--allow-client-shm`.
 pub fn require_allowed(ctx: &FrontendContext) -> Result<()> {
     match ctx.settings.allow_client_shm {
         true => Ok(()),
@@ -57,7 +59,8 @@ pub fn gpu_driver(ctx: &FrontendContext) -> Option<&'static GpuDriver> {
     GpuDriver::get().ok()
 }
 
-/// Registers GPU memory for either generation. On a thread of its own: the first region of a GPU creates its context.
+/// Registers GPU memory for either generation. On a thread of its own: the first region of a GPU
+/// creates its context.
 ///
 /// # Errors
 /// The errors that both generations have in common. The inner error is that of the registry.
@@ -102,7 +105,8 @@ pub fn cuda_not_opened(name: &str, error: RegisterError) -> Error {
     }
 }
 
-/// Unregisters a region, or all of the kind if the name is empty. Unknown regions count as unregistered.
+/// Unregisters a region, or all of the kind if the name is empty. Unknown regions count as
+/// unregistered.
 pub fn unregister_regions(ctx: &FrontendContext, kind: RegionKind, name: &str) -> Result<()> {
     require_allowed(ctx)?;
     match name {

@@ -1,5 +1,5 @@
-//! `X-Request-Id`: the response repeats the header of the request, on every endpoint of every listener, and log lines that are
-//! written while the request is served contain it.
+//! `X-Request-Id`: the response repeats the header of the request, on every endpoint of every
+//! listener, and log lines that are written while the request is served contain it.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use trtserver_base::request_id::{RequestId, RequestIdScope};

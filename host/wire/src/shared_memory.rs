@@ -1,4 +1,5 @@
-//! Client shared memory as requests of both generations name it: a part of a registered region; GPU memory that is registered.
+//! Client shared memory as requests of both generations name it: a part of a registered region; GPU
+//! memory that is registered.
 
 use std::sync::Arc;
 use trtserver_request::TensorData;
@@ -30,7 +31,8 @@ impl RegionSlice {
         regions.input(&self.region, self.offset, self.byte_size)
     }
 
-    /// The slice as destination of an output. It may overlap inputs and other destinations: the client gets what was written last.
+    /// The slice as destination of an output. It may overlap inputs and other destinations: the
+    /// client gets what was written last.
     pub fn output(&self, regions: &RegionRegistry) -> Result<Arc<OutputMemory>, UseError> {
         regions.output(&self.region, self.offset, self.byte_size).map(Arc::new)
     }

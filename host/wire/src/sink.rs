@@ -1,7 +1,8 @@
-//! Response sinks of connections: one response, or many through a channel; and cancellation when a client disconnects.
+//! Response sinks of connections: one response, or many through a channel; and cancellation when a
+//! client disconnects.
 //!
-//! The receiving side holds the responder weakly: a strong reference would keep a lost request alive, and its loss would
-//! never be reported.
+//! The receiving side holds the responder weakly: a strong reference would keep a lost request
+//! alive, and its loss would never be reported.
 
 use super::task;
 use super::unread::{ConnectionUnread, StreamUnread, response_size};
@@ -14,12 +15,14 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
 
-/// A sink for exactly one response, and its receiver. `handler` names the endpoint in the log line of a cancellation.
+/// A sink for exactly one response, and its receiver. `handler` names the endpoint in the log line
+/// of a cancellation.
 pub fn unary_sink(handler: &'static &'static str) -> (Sink, UnaryReceiver) {
     new_unary(None, handler)
 }
 
-/// The same for a response that is encoded only once the client reads: it is counted as unread until then.
+/// The same for a response that is encoded only once the client reads: it is counted as unread
+/// until then.
 pub fn counted_unary(
     unread: &Arc<ConnectionUnread>,
     handler: &'static &'static str,
@@ -158,8 +161,8 @@ pub struct StreamItem {
     pub last: bool,
 }
 
-/// A sink that sends every response with the number `request` to `channel`, which requests may share. The channel has no bound
-/// of its own: `unread` limits what is in it.
+/// A sink that sends every response with the number `request` to `channel`, which requests may
+/// share. The channel has no bound of its own: `unread` limits what is in it.
 pub fn stream_sink(
     request: u64,
     channel: mpsc::UnboundedSender<StreamItem>,

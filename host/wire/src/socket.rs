@@ -33,8 +33,9 @@ pub enum SocketStream {
 }
 
 impl SocketStream {
-    /// Options of a new connection. `keepalive`: interval of the probes with which the system notices a peer that has
-    /// vanished without closing its connection; on a Unix socket the system notices that anyway.
+    /// Options of a new connection. `keepalive`: interval of the probes with which the system
+    /// notices a peer that has vanished without closing its connection; on a Unix socket the system
+    /// notices that anyway.
     pub fn configure(&self, keepalive: Option<Duration>) {
         let Self::Tcp(stream) = self else { return };
         // Responses are written in one piece, so Nagle's algorithm would only delay them.

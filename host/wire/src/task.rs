@@ -1,12 +1,14 @@
 //! Tasks of connections and calls. The thread of an instance may poll them too: inline completion.
 //!
-//! A response to the only request of an instance wakes the task of its call. Where the instance has granted inline completion
-//! (`request/src/completion.rs`), its thread polls that task instead of waking a network thread, and then the task of the
-//! connection, which writes the response. A task that another thread is polling is left to that thread.
+//! A response to the only request of an instance wakes the task of its call. Where the instance has
+//! granted inline completion (`request/src/completion.rs`), its thread polls that task instead of
+//! waking a network thread, and then the task of the connection, which writes the response. A task
+//! that another thread is polling is left to that thread.
 //!
-//! A task that wakes itself is polled again without going through the runtime, up to a limit: hyper's connection and the body of
-//! its request are one task and wake each other. Left to the runtime, each request would put the task into a run queue
-//! and wake another network thread to steal it.
+//! A task that wakes itself is polled again without going through the runtime, up to a limit:
+//! hyper's connection and the body of its request are one task and wake each other. Left to the
+//! runtime, each request would put the task into a run queue and wake another network thread to
+//! steal it.
 
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -22,10 +24,11 @@ use trtserver_request::completion::InlineCompletion;
 
 /// Polls in a row, after which other tasks get their turn.
 const REPOLL_LIMIT: usize = 4;
-/// Tasks that one inline completion polls: a call, its connection, and what these wake. Others are woken.
+/// Tasks that one inline completion polls: a call, its connection, and what these wake. Others are
+/// woken.
 const INLINE_LIMIT: usize = 4;
-/// A larger response is sent by a network thread: copying it takes longer than waking one, and the instance may get the next
-/// request meanwhile.
+/// A larger response is sent by a network thread: copying it takes longer than waking one, and the
+/// instance may get the next request meanwhile.
 const INLINE_BYTES: usize = 64 << 10;
 
 pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -42,7 +45,8 @@ const ENDED: u8 = 3;
 /// The task of a connection or a call, polled by the runtime or by an instance's thread.
 pub struct Task {
     state: AtomicU8,
-    /// Locked by the thread that has set `POLLING`, so without contention. `None` once it has ended.
+    /// Locked by the thread that has set `POLLING`, so without contention. `None` once it has
+    /// ended.
     future: Mutex<Option<BoxFuture>>,
     runtime: Handle,
     /// The runtime has a task that polls this one. It is spawned when it is first needed.
@@ -185,8 +189,9 @@ thread_local! {
     static TURN: RefCell<Option<SmallVec<[Arc<Task>; INLINE_LIMIT]>>> = const { RefCell::new(None) };
 }
 
-/// Calls `wake`, which wakes the task of a call because a response of this many bytes is there. If this thread has the right to
-/// inline completion it polls that task, and what it wakes in turn. To be called without locks.
+/// Calls `wake`, which wakes the task of a call because a response of this many bytes is there. If
+/// this thread has the right to inline completion it polls that task, and what it wakes in turn. To
+/// be called without locks.
 pub fn complete_inline(bytes: usize, wake: impl FnOnce()) {
     if bytes > INLINE_BYTES || !InlineCompletion::take() {
         return wake();
@@ -195,7 +200,8 @@ pub fn complete_inline(bytes: usize, wake: impl FnOnce()) {
     wake();
     let mut next = 0;
     while let Some(task) = TURN.with_borrow(|turn| turn.as_ref()?.get(next).cloned()) {
-        // For timers and tasks that the future starts, and so that it reads and writes no more than in one turn of the runtime.
+        // For timers and tasks that the future starts, and so that it reads and writes no more than
+        // in one turn of the runtime.
         task.runtime.block_on(async { task.poll() });
         next += 1;
     }

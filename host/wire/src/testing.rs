@@ -14,7 +14,8 @@ use trtserver_proto::v2::ModelConfig;
 use trtserver_request::{InferRequest, ModelSignature};
 use trtserver_scheduler::{RequestBatch, RequestQueue, SchedulingPolicy};
 
-/// A server with these models that is READY. The threads of its models live as long as the test process.
+/// A server with these models that is READY. The threads of its models live as long as the test
+/// process.
 pub fn context(
     mut settings: ServerSettings,
     models: impl IntoIterator<Item = Arc<Model>>,
@@ -38,7 +39,8 @@ pub fn context(
     })
 }
 
-/// A model with these versions. Each has one thread, which passes its requests to `execute` one at a time.
+/// A model with these versions. Each has one thread, which passes its requests to `execute` one at
+/// a time.
 pub fn model(
     config: ModelConfig,
     signature: ModelSignature,

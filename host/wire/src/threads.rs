@@ -1,5 +1,6 @@
-//! The network threads: one tokio runtime for the sockets of requests, whose threads may run instances inline, and one thread
-//! for the sockets of health and metrics, which nothing else may occupy.
+//! The network threads: one tokio runtime for the sockets of requests, whose threads may run
+//! instances inline, and one thread for the sockets of health and metrics, which nothing else may
+//! occupy.
 
 use super::grpc::first_poll::FirstPolls;
 use super::yields;
@@ -16,8 +17,8 @@ pub fn health_runtime() -> Result<Runtime> {
     Builder::new_multi_thread().worker_threads(1).enable_all().thread_name("health").build()
 }
 
-/// A runtime with one thread for each processor that the process may use, at least two. `stack`: bytes of stack of each
-/// thread, which models executed inline may use.
+/// A runtime with one thread for each processor that the process may use, at least two. `stack`:
+/// bytes of stack of each thread, which models executed inline may use.
 ///
 /// # Errors
 /// The system starts no threads.
@@ -31,7 +32,8 @@ pub fn create_runtime(stack: usize) -> Result<Runtime> {
     let permits = InlinePermits::new(threads, move || {
         if let Some(handle) = handle.get() {
             first_polls.rescue(handle);
-            // An empty task wakes a sleeping thread, which then polls the sockets in place of the one that is held up.
+            // An empty task wakes a sleeping thread, which then polls the sockets in place of the
+            // one that is held up.
             handle.spawn(async {});
         }
     });

@@ -1,5 +1,5 @@
-//! The file of a listening Unix socket: one that a dead server left behind is replaced, one that is in use is not, and the
-//! server's own is removed at its end.
+//! The file of a listening Unix socket: one that a dead server left behind is replaced, one that is
+//! in use is not, and the server's own is removed at its end.
 
 use rustix::fs::{FlockOperation, flock};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -40,8 +40,8 @@ fn identity(file: &Metadata) -> (u64, u64) {
 /// # Errors
 /// The system's reason; a socket in use, or another file, is at `path`.
 pub fn listen_unix(path: &Path, backlog: i32) -> Result<(UnixListener, SocketFile)> {
-    // Of two servers that start at the same time, both could find a stale file; the slower one would then remove the new
-    // socket of the other.
+    // Of two servers that start at the same time, both could find a stale file; the slower one
+    // would then remove the new socket of the other.
     let _locked = lock_folder(path)?;
     remove_stale(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;

@@ -1,10 +1,12 @@
-//! When a busy network thread yields its processor: p99 of a saturated server is 0.5 to 0.6 ms, and 2.7 to 3.3 ms without
-//! (docs/performance.md, "The p99 of a saturated server"; promise 2.5 of SPECIFICATION.md).
+//! When a busy network thread yields its processor: p99 of a saturated server is 0.5 to 0.6 ms, and
+//! 2.7 to 3.3 ms without (docs/performance.md, "The p99 of a saturated server"; promise 2.5 of
+//! SPECIFICATION.md).
 //!
-//! A thread that never sleeps keeps its processor for a whole time slice (4 ms at 250 Hz) while requests of another network
-//! thread, or the client on the same machine, wait. Yielding between polls shortens that wait to a fraction of a millisecond.
-//! A thread that computes does not yield in return: if it gets the processor, the network thread loses a whole slice. The
-//! time that may be lost in this way is limited.
+//! A thread that never sleeps keeps its processor for a whole time slice (4 ms at 250 Hz) while
+//! requests of another network thread, or the client on the same machine, wait. Yielding between
+//! polls shortens that wait to a fraction of a millisecond. A thread that computes does not yield
+//! in return: if it gets the processor, the network thread loses a whole slice. The time that may
+//! be lost in this way is limited.
 
 use std::cell::Cell;
 use trtserver_base::clock::now_ns;

@@ -14,9 +14,10 @@
 //   };
 //   TRTSERVER_BACKEND(MyBackend, MyModel, MyInstance)
 //
-// Constructors open and destructors close: instances before their model, models before their backend, so that the
-// references stay valid. An exception from these members becomes the error of the load, or of the requests that are not
-// finished: Error with its code, any std::exception with its what(). Destructors must not throw.
+// Constructors open and destructors close: instances before their model, models before their
+// backend, so that the references stay valid. An exception from these members becomes the error of
+// the load, or of the requests that are not finished: Error with its code, any std::exception with
+// its what(). Destructors must not throw.
 //
 // Optional members:
 //   std::optional<trtserver::Patch> MyBackend::autocomplete(const trtserver::ModelContext &);
@@ -33,10 +34,10 @@
 //       must not block. cancelled() of the request and its responder is true by then; a request cancelled before execute
 //       received it is not notified
 //
-// Ownership: contexts, requests and tensors are owned by the host and borrowed as each class says; a Response and a
-// Responder are owned by the backend until sent or destroyed; adopted memory is owned by the host. No other header than
-// those of the C++ standard library is needed, and nothing is linked:
-// c++ -std=c++17 -shared -fPIC -o libtrtserver_NAME.so …
+// Ownership: contexts, requests and tensors are owned by the host and borrowed as each class says;
+// a Response and a Responder are owned by the backend until sent or destroyed; adopted memory is
+// owned by the host. No other header than those of the C++ standard library is needed, and nothing
+// is linked: c++ -std=c++17 -shared -fPIC -o libtrtserver_NAME.so …
 #ifndef TRTSERVER_BACKEND_HPP
 #define TRTSERVER_BACKEND_HPP
 
@@ -56,8 +57,8 @@
 
 namespace trtserver {
 
-// A platform that a backend serves, and the file or directory name of its models when the configuration names none
-// (empty = models need no file).
+// A platform that a backend serves, and the file or directory name of its models when the
+// configuration names none (empty = models need no file).
 struct Platform {
   std::string name;
   std::string default_file;
@@ -94,9 +95,10 @@ struct Patch {
   static Patch json(std::string bytes) { return {TRTS_PATCH_JSON, std::move(bytes)}; }
 };
 
-// A patch, if there is something to add, and a value for the constructor of the same version's model, which gets it from
-// ModelContext::state: a model that was read for the completion need not be read again. The value is destroyed after the
-// constructor, or when the model is not opened; a std::shared_ptr may be copied there.
+// A patch, if there is something to add, and a value for the constructor of the same version's
+// model, which gets it from ModelContext::state: a model that was read for the completion need not
+// be read again. The value is destroyed after the constructor, or when the model is not opened; a
+// std::shared_ptr may be copied there.
 struct Completion {
   std::optional<Patch> patch;
   std::any state;
@@ -187,7 +189,8 @@ public:
       return nullptr;
     }
     host = with;
-    // A host of another major version reports the mismatch from the table; its own table may differ.
+    // A host of another major version reports the mismatch from the table; its own table may
+    // differ.
     if (with->abi_major == TRTS_ABI_MAJOR) {
       metrics = static_cast<const trts_metrics_extension *>(
           with->get_extension(trts_text(TRTS_EXTENSION_METRICS), TRTS_EXTENSION_METRICS_VERSION));
@@ -307,7 +310,8 @@ private:
 
   static trts_error *execute(trts_instance *instance, trts_batch *raw) noexcept {
     return guarded([&] {
-      // Until the batch is constructed, an error means that nothing was accepted; afterwards it is sent as a response.
+      // Until the batch is constructed, an error means that nothing was accepted; afterwards it is
+      // sent as a response.
       Batch batch(raw);
       batch.finish(guarded([&] { reinterpret_cast<Instance *>(instance)->execute(batch); }));
     });

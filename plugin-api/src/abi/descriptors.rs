@@ -1,4 +1,5 @@
-//! Descriptors: a model and an instance as the host describes them, a backend as it describes itself.
+//! Descriptors: a model and an instance as the host describes them, a backend as it describes
+//! itself.
 
 use super::types::{Bytes, Extension, Param, Scope, Str};
 use abi_stable::StableAbi;
@@ -34,15 +35,15 @@ pub struct ModelDesc {
     pub n_outputs: u32,
     /// `optimization.graph.level`; 0 when unset.
     pub graph_level: i32,
-    /// Instances that the host will open with this version, over all instance groups. A change of the instance groups opens
-    /// and closes instances of the kind CPU while the version serves.
+    /// Instances that the host will open with this version, over all instance groups. A change of
+    /// the instance groups opens and closes instances of the kind CPU while the version serves.
     pub n_instances: u32,
     /// Threads that the framework may use for each instance, at least 1: the cores that the process
     /// may use, divided by the instances.
     pub threads: u32,
     pub pad: u32,
-    /// For `model_open`: what `autocomplete` of this version stored in this process, else null. Borrowed until
-    /// `model_open` returns.
+    /// For `model_open`: what `autocomplete` of this version stored in this process, else null.
+    /// Borrowed until `model_open` returns.
     pub state: *mut u8,
     pub reserved: [u64; 4],
 }
@@ -116,7 +117,8 @@ pub struct InstanceDesc {
 }
 
 /// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE`,
-/// `SECONDARY_DEVICES`, `ACCELERATORS`, `BATCH_INPUTS`, `FREE_OUTPUTS` and those after it; the others inform operators.
+/// `SECONDARY_DEVICES`, `ACCELERATORS`, `BATCH_INPUTS`, `FREE_OUTPUTS` and those after it; the
+/// others inform operators.
 pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
@@ -132,27 +134,33 @@ pub mod backend_flags {
     pub const MUST_ISOLATE: u32 = 32;
     /// It uses the secondary devices of an instance; else the host refuses them.
     pub const SECONDARY_DEVICES: u32 = 64;
-    /// It reads `optimization.execution_accelerators` and refuses accelerators that it does not support. Without this flag
-    /// the host refuses all.
+    /// It reads `optimization.execution_accelerators` and refuses accelerators that it does not
+    /// support. Without this flag the host refuses all.
     pub const ACCELERATORS: u32 = 128;
-    /// It reads batch inputs: those of all requests of a batch, one after another. Without this flag the host refuses
-    /// `batch_input`.
+    /// It reads batch inputs: those of all requests of a batch, one after another. Without this
+    /// flag the host refuses `batch_input`.
     pub const BATCH_INPUTS: u32 = 256;
-    /// Outputs of its responses may differ from the configuration: clients get the data type and the shape that it sends.
-    /// Without this flag the host refuses such outputs. The host still checks that the bytes fit the shape, and checks
-    /// states, reshaped outputs and outputs of a whole batch against the configuration.
+    /// Outputs of its responses may differ from the configuration: clients get the data type and
+    /// the shape that it sends. Without this flag the host refuses such outputs. The host still
+    /// checks that the bytes fit the shape, and checks states, reshaped outputs and outputs of a
+    /// whole batch against the configuration.
     pub const FREE_OUTPUTS: u32 = 512;
-    /// Files of its models are data: no model can make the process run, read or write anything else. Without this flag the
-    /// host refuses models that come with a load request where the operator allows no code in them.
+    /// Files of its models are data: no model can make the process run, read or write anything
+    /// else. Without this flag the host refuses models that come with a load request where the
+    /// operator allows no code in them.
     pub const DATA_MODELS: u32 = 1024;
-    /// It uses the optimization profiles of an instance (`instance_group.profile`); else the host refuses them.
+    /// It uses the optimization profiles of an instance (`instance_group.profile`); else the host
+    /// refuses them.
     pub const PROFILES: u32 = 2048;
-    /// It has shape tensors (`is_shape_tensor`); else the host refuses them, because it would read them as ordinary ones.
+    /// It has shape tensors (`is_shape_tensor`); else the host refuses them, because it would read
+    /// them as ordinary ones.
     pub const SHAPE_TENSORS: u32 = 4096;
-    /// It has tensors in formats of their own (`is_non_linear_format_io`); else the host refuses them.
+    /// It has tensors in formats of their own (`is_non_linear_format_io`); else the host refuses
+    /// them.
     pub const NON_LINEAR_IO: u32 = 8192;
-    /// Of the fields of a configuration that only some backends use, it uses those that a flag after this one names, and
-    /// no others: the host warns of the others at load. Without this flag the host knows nothing of them and does not warn.
+    /// Of the fields of a configuration that only some backends use, it uses those that a flag
+    /// after this one names, and no others: the host warns of the others at load. Without this flag
+    /// the host knows nothing of them and does not warn.
     pub const LISTS_FIELDS: u32 = 16384;
     /// With `LISTS_FIELDS`: it uses `optimization.graph.level`.
     pub const GRAPH_LEVELS: u32 = 32768;
@@ -160,8 +168,8 @@ pub mod backend_flags {
     pub const CUDA_GRAPHS: u32 = 65536;
     /// With `LISTS_FIELDS`: it uses `model_operations.op_library_filename`.
     pub const OPERATION_LIBRARIES: u32 = 131_072;
-    /// It completes models with the batch size of the setting `default-max-batch-size`, which was 1 in v1.x: with a start line
-    /// of v1.x the host sets it to 1, unless the operator sets it.
+    /// It completes models with the batch size of the setting `default-max-batch-size`, which was 1
+    /// in v1.x: with a start line of v1.x the host sets it to 1, unless the operator sets it.
     pub const V1_BATCH_SIZE: u32 = 262_144;
 }
 
@@ -174,8 +182,8 @@ pub struct PreferredGroup {
     pub count: u32,
 }
 
-/// A backend as it describes itself. Static, or valid until `backend_close` when it was returned for an
-/// open backend.
+/// A backend as it describes itself. Static, or valid until `backend_close` when it was returned
+/// for an open backend.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct BackendInfo {
@@ -204,9 +212,10 @@ pub struct BackendInfo {
     /// Bit sets by memory type: bit `1 << memory_type::CPU` and so on.
     pub input_memory_types: u32,
     pub output_memory_types: u32,
-    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on; 0 = CPU and MODEL. An open backend may
-    /// list fewer, if its framework has no others here: KIND_AUTO chooses among those, and `model_open` refuses a
-    /// configuration that names one of the others, with the reason.
+    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on; 0 = CPU and MODEL.
+    /// An open backend may list fewer, if its framework has no others here: KIND_AUTO chooses among
+    /// those, and `model_open` refuses a configuration that names one of the others, with the
+    /// reason.
     pub instance_kinds: u32,
     /// Stack of an instance's thread in KiB; 0 = the host's default of 8 MiB.
     pub stack_kib: u32,
@@ -222,5 +231,6 @@ pub struct BackendInfo {
     pub reserved: [u64; 3],
 }
 
-// SAFETY: a `BackendInfo` is read-only once created and points at memory that lives as long; sharing it is sharing constants.
+// SAFETY: a `BackendInfo` is read-only once created and points at memory that lives as long;
+// sharing it is sharing constants.
 unsafe impl Sync for BackendInfo {}

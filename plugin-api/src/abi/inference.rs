@@ -1,9 +1,10 @@
-//! The extension `trts.inference`: a backend sends requests to other models of the server, asks for their status, loads and unloads
-//! them.
+//! The extension `trts.inference`: a backend sends requests to other models of the server, asks for
+//! their status, loads and unloads them.
 
 use super::types::{Buf, Error, Param, Scope, Str};
 
-/// Name of [`InferenceExtension`], offered by hosts that serve the models of a repository, also to backends in processes of their own.
+/// Name of [`InferenceExtension`], offered by hosts that serve the models of a repository, also to
+/// backends in processes of their own.
 pub const INFERENCE: &str = "trts.inference";
 pub const INFERENCE_VERSION: u32 = 1;
 
@@ -23,7 +24,8 @@ pub struct NestedInput {
     pub rank: u32,
     /// `rank` numbers; the batch dimension comes first when the model batches.
     pub shape: *const i64,
-    /// Consecutive pieces of the tensor, in CPU or pinned memory; event and memory handle are ignored.
+    /// Consecutive pieces of the tensor, in CPU or pinned memory; event and memory handle are
+    /// ignored.
     pub parts: *const Buf,
     pub n_parts: u32,
     pub pad: u32,
@@ -45,7 +47,8 @@ pub struct NestedRequest {
     pub correlation_id: u64,
     /// 0 = the model's default.
     pub priority: u64,
-    /// Longest time in the queue in microseconds, where the model's policy allows it; 0 = the model's default.
+    /// Longest time in the queue in microseconds, where the model's policy allows it; 0 = the
+    /// model's default.
     pub timeout_us: u64,
     /// 0 = no deadline.
     pub deadline_ns: u64,
@@ -120,15 +123,19 @@ pub struct ModelStatus {
 pub struct InferenceExtension {
     /// sizeof, as the host was built.
     pub size: u64,
-    /// Sends a request to a model of the server. After an error the handler is never called. After success it is called once for each
-    /// response, until one is the last, on a thread of the host that serves the handlers of this scope one after another: never on
-    /// the calling thread, possibly before this returns. It must not block, and must not wait for another nested request.
+    /// Sends a request to a model of the server. After an error the handler is never called. After
+    /// success it is called once for each response, until one is the last, on a thread of the host
+    /// that serves the handlers of this scope one after another: never on the calling thread,
+    /// possibly before this returns. It must not block, and must not wait for another nested
+    /// request.
     ///
-    /// A nested request counts like one of a client: in the queue, its limits, and the statistics. A backend that waits for the
-    /// responses in `execute` keeps its instance busy: a model that calls itself detaches the responder and returns.
+    /// A nested request counts like one of a client: in the queue, its limits, and the statistics.
+    /// A backend that waits for the responses in `execute` keeps its instance busy: a model that
+    /// calls itself detaches the responder and returns.
     ///
-    /// Before the host closes the model or instance of the scope, it cancels the scope's requests; their handlers receive CANCELLED
-    /// as the last response before `model_close` or `instance_close` is called, and `infer` fails from then on.
+    /// Before the host closes the model or instance of the scope, it cancels the scope's requests;
+    /// their handlers receive CANCELLED as the last response before `model_close` or
+    /// `instance_close` is called, and `infer` fails from then on.
     ///
     /// `out`, if not null, receives a handle for `nested_cancel`; free it with `nested_release`.
     pub infer: unsafe extern "C" fn(
@@ -137,26 +144,30 @@ pub struct InferenceExtension {
         handler: NestedHandler,
         out: *mut *mut Nested,
     ) -> *mut Error,
-    /// Cancels the request, as a client that disconnects. The handler still receives a last response.
+    /// Cancels the request, as a client that disconnects. The handler still receives a last
+    /// response.
     pub nested_cancel: unsafe extern "C" fn(nested: *const Nested),
     /// Takes ownership of the handle; the request goes on. Null is allowed.
     pub nested_release: unsafe extern "C" fn(nested: *mut Nested),
-    /// Writes the status of a version of a model; `version` as in [`NestedRequest`]. `NOT_FOUND` = there is no such model or version.
+    /// Writes the status of a version of a model; `version` as in [`NestedRequest`]. `NOT_FOUND` =
+    /// there is no such model or version.
     pub model_status: unsafe extern "C" fn(
         scope: *mut Scope,
         model: Str,
         version: i64,
         out: *mut ModelStatus,
     ) -> *mut Error,
-    /// Loads a model, or loads it again, and waits for the end. Parameters as in the load request of v2: `config` (STRING) and
-    /// `file:PATH` (BYTES). `UNAVAILABLE` unless the server's control mode is explicit. The caller's own model is refused.
+    /// Loads a model, or loads it again, and waits for the end. Parameters as in the load request
+    /// of v2: `config` (STRING) and `file:PATH` (BYTES). `UNAVAILABLE` unless the server's control
+    /// mode is explicit. The caller's own model is refused.
     pub model_load: unsafe extern "C" fn(
         scope: *mut Scope,
         model: Str,
         params: *const Param,
         n_params: u32,
     ) -> *mut Error,
-    /// Unloads a model; with `dependents` not 0 also the models of its steps. Otherwise as `model_load`.
+    /// Unloads a model; with `dependents` not 0 also the models of its steps. Otherwise as
+    /// `model_load`.
     pub model_unload:
         unsafe extern "C" fn(scope: *mut Scope, model: Str, dependents: u32) -> *mut Error,
 }

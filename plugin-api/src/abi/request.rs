@@ -24,8 +24,9 @@ pub struct RequestedOutput {
     pub classes: u32,
 }
 
-/// One request: a read-only view, and the two handles of the request. Everything it points at stays at a
-/// fixed address until `request_release` of `handle`; `cancelled` is valid as long as the responder.
+/// One request: a read-only view, and the two handles of the request. Everything it points at stays
+/// at a fixed address until `request_release` of `handle`; `cancelled` is valid as long as the
+/// responder.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Request {

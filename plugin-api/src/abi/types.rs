@@ -2,8 +2,8 @@
 
 use abi_stable::StableAbi;
 
-/// UTF-8 text with its length. `p[n]` is always 0, so `p` is also a C string when the text contains no NUL.
-/// `p` may be null when the text is empty.
+/// UTF-8 text with its length. `p[n]` is always 0, so `p` is also a C string when the text contains
+/// no NUL. `p` may be null when the text is empty.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Str {
@@ -93,9 +93,11 @@ pub mod tensor_flags {
     pub const CONTROL: u32 = 4;
     /// The values are a shape; never has a batch dimension.
     pub const SHAPE_TENSOR: u32 = 8;
-    /// Shapes may differ within a batch; `gather` returns the elements of all requests one after another.
+    /// Shapes may differ within a batch; `gather` returns the elements of all requests one after
+    /// another.
     pub const RAGGED: u32 = 16;
-    /// A batch input added by the host: it describes the requests of the batch, and has no batch dimension.
+    /// A batch input added by the host: it describes the requests of the batch, and has no batch
+    /// dimension.
     pub const BATCH: u32 = 32;
 }
 
@@ -120,8 +122,8 @@ pub struct Tensor {
     pub bytes: u64,
     pub n_parts: u32,
     pub pad: u32,
-    /// Consecutive pieces of the tensor, in order. A part in CPU memory of the host is aligned to the larger
-    /// of its element's alignment and [`super::descriptors::BackendInfo::align`].
+    /// Consecutive pieces of the tensor, in order. A part in CPU memory of the host is aligned to
+    /// the larger of its element's alignment and [`super::descriptors::BackendInfo::align`].
     pub parts: *const Buf,
 }
 

@@ -57,10 +57,11 @@ impl<'a> Batch<'a> {
         unsafe { (self.host.now_ns)() }
     }
 
-    /// The four times of the statistics: start, inputs ready, outputs being written, end. The host measures those
-    /// left 0 around `execute`.
+    /// The four times of the statistics: start, inputs ready, outputs being written, end. The host
+    /// measures those left 0 around `execute`.
     pub fn set_times(&self, exec_start: u64, compute_start: u64, compute_end: u64, exec_end: u64) {
-        // SAFETY: the backend may write the times during `execute`, and this type stays on one thread.
+        // SAFETY: the backend may write the times during `execute`, and this type stays on one
+        // thread.
         unsafe {
             (*self.raw).exec_start_ns = exec_start;
             (*self.raw).compute_start_ns = compute_start;
@@ -90,8 +91,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Runs `work` over a batch, then finishes and releases what `work` left open. `execute` therefore always reports
-/// success, and errors are sent as responses.
+/// Runs `work` over a batch, then finishes and releases what `work` left open. `execute` therefore
+/// always reports success, and errors are sent as responses.
 ///
 /// # Safety
 /// `raw` is a batch that the host has just passed to `execute`.
@@ -137,8 +138,9 @@ pub(crate) unsafe fn run_batch(
         // SAFETY: created above, not used again.
         unsafe { (host.error_free)(omitted) }
     } else {
-        // `batch_finish` skips detached requests. They are released before it: once their responders are dropped,
-        // they no longer count as detached, and `batch_finish` would release them, too.
+        // `batch_finish` skips detached requests. They are released before it: once their
+        // responders are dropped, they no longer count as detached, and `batch_finish` would
+        // release them, too.
         for (request, _) in requests.iter().zip(states).filter(|(_, state)| state.detached()) {
             // SAFETY: the request is valid until its release, which is this one.
             unsafe { (host.request_release)((**request).handle, ptr::null_mut()) }

@@ -1,4 +1,5 @@
-//! What `open` receives: views of the host's descriptors, borrowed for the call; copy what you store.
+//! What `open` receives: views of the host's descriptors, borrowed for the call; copy what you
+//! store.
 
 use super::dtype::Dtype;
 use super::host::{Host, as_blob, as_slice, as_text};
@@ -55,7 +56,8 @@ impl BackendContext {
         Host::get().is_some_and(|host| host.flags & host_flags::ISOLATED != 0)
     }
 
-    /// Whether the host has found GPUs, and offers the extension [`DEVICE`](crate::abi::extensions::DEVICE).
+    /// Whether the host has found GPUs, and offers the extension
+    /// [`DEVICE`](crate::abi::extensions::DEVICE).
     pub fn has_gpus(&self) -> bool {
         Host::get().is_some_and(|host| host.device().is_some())
     }
@@ -173,11 +175,12 @@ impl ModelContext {
         self.raw.autocomplete != 0
     }
 
-    /// For [`super::Model::open`]: what [`super::Backend::autocomplete`] handed over for this version with
-    /// [`Completion::with_state`]. `None` if it did not, if the configuration was not completed, or if that happened in
-    /// another process (isolated models).
+    /// For [`super::Model::open`]: what [`super::Backend::autocomplete`] handed over for this
+    /// version with [`Completion::with_state`]. `None` if it did not, if the configuration was not
+    /// completed, or if that happened in another process (isolated models).
     pub fn state<T: Any>(&self) -> Option<&T> {
-        // SAFETY: null, or a state of `export.rs` in this library, which the host keeps until `model_open` returns.
+        // SAFETY: null, or a state of `export.rs` in this library, which the host keeps until
+        // `model_open` returns.
         unsafe { self.raw.state.cast::<State>().as_ref() }?.downcast_ref()
     }
 
@@ -186,7 +189,8 @@ impl ModelContext {
         self.raw.graph_level
     }
 
-    /// Instances that the host will open at first, over all instance groups. Their number may change while the model is open.
+    /// Instances that the host will open at first, over all instance groups. Their number may
+    /// change while the model is open.
     pub fn n_instances(&self) -> usize {
         self.raw.n_instances as usize
     }
@@ -342,7 +346,8 @@ impl InstanceContext {
         self.raw.max_rows.max(1) as usize
     }
 
-    /// CUDA driver handles owned by the host: primary context, compute stream, copy streams in and out. Null without a GPU.
+    /// CUDA driver handles owned by the host: primary context, compute stream, copy streams in and
+    /// out. Null without a GPU.
     pub fn cuda(&self) -> [*mut u8; 4] {
         [self.raw.cu_context, self.raw.cu_stream, self.raw.cu_copy_in, self.raw.cu_copy_out]
     }
@@ -380,9 +385,9 @@ pub struct Completion {
 pub(crate) type State = Box<dyn Any + Send + Sync>;
 
 impl Completion {
-    /// Hands `state` to [`super::Model::open`] of the same version, where [`ModelContext::state`] returns it: a model that
-    /// was read for the completion need not be read again. It is dropped after that, or when the model is not opened; an
-    /// `Arc` may be cloned there.
+    /// Hands `state` to [`super::Model::open`] of the same version, where [`ModelContext::state`]
+    /// returns it: a model that was read for the completion need not be read again. It is dropped
+    /// after that, or when the model is not opened; an `Arc` may be cloned there.
     #[must_use]
     pub fn with_state<T: Any + Send + Sync>(self, state: T) -> Completion {
         Completion { state: Some(Box::new(state)), ..self }
@@ -401,8 +406,8 @@ impl From<Option<ConfigPatch>> for Completion {
     }
 }
 
-/// What [`super::Backend::autocomplete`] adds to a configuration. What the configuration has takes precedence, field by
-/// field.
+/// What [`super::Backend::autocomplete`] adds to a configuration. What the configuration has takes
+/// precedence, field by field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigPatch {
     /// A serialized `ModelConfig` with the fields to add.

@@ -1,4 +1,5 @@
-//! GPUs for Rust authors: the device of an instance, its streams, events, copies, and memory of the host.
+//! GPUs for Rust authors: the device of an instance, its streams, events, copies, and memory of the
+//! host.
 
 use super::context::InstanceContext;
 use super::error::Error;
@@ -33,8 +34,9 @@ impl Stream {
     }
 }
 
-/// The GPU of an instance, with the streams that the host created for it. Clone it and store it; it may be sent to other
-/// threads. See [`crate::abi::extensions::DeviceExtension`] for when memory of the host is ready.
+/// The GPU of an instance, with the streams that the host created for it. Clone it and store it; it
+/// may be sent to other threads. See [`crate::abi::extensions::DeviceExtension`] for when memory of
+/// the host is ready.
 #[derive(Clone)]
 pub struct Device {
     host: Host,
@@ -102,8 +104,8 @@ impl Device {
         Ok(Event { host: self.host, extension: self.extension, raw })
     }
 
-    /// Copies `bytes` bytes between any two memories in the order of the stream; without a stream, returns when the copy
-    /// is done.
+    /// Copies `bytes` bytes between any two memories in the order of the stream; without a stream,
+    /// returns when the copy is done.
     ///
     /// # Safety
     /// Both are valid until the copy is done, and nothing else accesses the destination meanwhile.
@@ -122,8 +124,8 @@ impl Device {
         }
     }
 
-    /// Reports an error that the device may not survive, such as an illegal address. Returns whether the host found the
-    /// device lost; if not, only this instance is affected.
+    /// Reports an error that the device may not survive, such as an illegal address. Returns
+    /// whether the host found the device lost; if not, only this instance is affected.
     pub fn fault(&self, reason: &str) -> Result<bool, Error> {
         let mut verdict = device_verdict::WORKS;
         let asked = self.scope.with(|host, scope| {
@@ -187,7 +189,8 @@ impl Drop for Event {
     }
 }
 
-/// Makes later work of `stream` wait until memory of the host is ready; nothing to do on the instance's compute stream.
+/// Makes later work of `stream` wait until memory of the host is ready; nothing to do on the
+/// instance's compute stream.
 ///
 /// # Safety
 /// The buffer is one that the host gave, and is valid.
@@ -199,8 +202,8 @@ pub unsafe fn wait_ready(device: &Device, buf: &Buf, stream: Stream) -> Result<(
     unsafe { Error::take(device.host, (device.extension.event_wait)(buf.ready, stream.0)) }
 }
 
-/// Memory of the host for the backend's own use: [`Scope::allocate`]. Freed when it is dropped; it must not be used after
-/// its scope is closed.
+/// Memory of the host for the backend's own use: [`Scope::allocate`]. Freed when it is dropped; it
+/// must not be used after its scope is closed.
 pub struct HostMemory {
     extension: &'static MemoryExtension,
     scope: Scope,
@@ -211,8 +214,9 @@ pub struct HostMemory {
 unsafe impl Send for HostMemory {}
 
 impl Scope {
-    /// Allocates memory for the backend's own use: CPU memory, zeroed, or on hosts with devices pinned or GPU memory with
-    /// arbitrary contents. `align` is 0 or a power of two up to 64, for GPU memory up to 256.
+    /// Allocates memory for the backend's own use: CPU memory, zeroed, or on hosts with devices
+    /// pinned or GPU memory with arbitrary contents. `align` is 0 or a power of two up to 64, for
+    /// GPU memory up to 256.
     pub fn allocate(
         &self,
         memory: Memory,
@@ -222,7 +226,8 @@ impl Scope {
         self.allocate_for(memory, bytes, align, None)
     }
 
-    /// As [`Scope::allocate`], for GPU memory that is first used on `stream`: the call does not wait for the device.
+    /// As [`Scope::allocate`], for GPU memory that is first used on `stream`: the call does not
+    /// wait for the device.
     pub fn allocate_for(
         &self,
         memory: Memory,
@@ -246,8 +251,9 @@ impl Scope {
         Ok(HostMemory { extension, scope: self.clone(), buf: block })
     }
 
-    /// Reports how many bytes of a memory type and device the backend holds for this scope beside memory of the host.
-    /// Replaces the former report of that type and device; report 0 when they are freed.
+    /// Reports how many bytes of a memory type and device the backend holds for this scope beside
+    /// memory of the host. Replaces the former report of that type and device; report 0 when they
+    /// are freed.
     pub fn report_memory(&self, memory: Memory, bytes: u64) -> Result<(), Error> {
         let reported = self.with(|host, scope| {
             let extension = host.memory().ok_or_else(no_memory)?;

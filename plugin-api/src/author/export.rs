@@ -1,4 +1,5 @@
-//! The entries of a backend, each wrapped so that no panic leaves it, and the macro that exports them.
+//! The entries of a backend, each wrapped so that no panic leaves it, and the macro that exports
+//! them.
 
 use super::batch::run_batch;
 use super::context::{
@@ -88,7 +89,8 @@ unsafe fn opened_backend<T, H>(
 ) -> *mut abi::types::Error {
     match result {
         Ok(it) => {
-            // SAFETY: by the caller's promise; the host passes the handle back to this library only.
+            // SAFETY: by the caller's promise; the host passes the handle back to this library
+            // only.
             unsafe { out.write(Box::into_raw(it).cast::<H>()) };
             ptr::null_mut()
         }
@@ -171,7 +173,8 @@ unsafe extern "C" fn autocomplete_model<B: Backend>(
             ConfigPatch::Json(text) => (patch_format::JSON, text.as_bytes()),
             ConfigPatch::Text(text) => (patch_format::TEXT, text.as_bytes()),
         };
-        // SAFETY: scope and bytes are valid during the call. An error of the host goes back to it as it is.
+        // SAFETY: scope and bytes are valid during the call. An error of the host goes back to it
+        // as it is.
         let error = unsafe { (host.config_patch)(raw, format, bytes.as_ptr(), bytes.len() as u64) };
         if !error.is_null() {
             return error;
@@ -275,8 +278,8 @@ unsafe extern "C" fn execute_batch<B: Backend>(
     batch: *mut abi::request::Batch,
 ) -> *mut abi::types::Error {
     let Some(host) = Host::get() else { return ptr::null_mut() };
-    // SAFETY: the handle is open, the batch just passed, and the host calls `execute` of an instance
-    // one at a time: this is the only reference into the cell.
+    // SAFETY: the handle is open, the batch just passed, and the host calls `execute` of an
+    // instance one at a time: this is the only reference into the cell.
     unsafe {
         let open = &*instance.cast::<OpenInstance<InstanceOf<B>>>();
         run_batch(host, batch, |batch| {
@@ -313,7 +316,8 @@ unsafe extern "C" fn instance_close<B: Backend>(instance: *mut InstanceHandle) {
     close_object::<B>("instance_close", &scope, (instance, cancel_handler));
 }
 
-/// Drops an object of the author and closes its scope; a panic is logged, since `close` entries return nothing.
+/// Drops an object of the author and closes its scope; a panic is logged, since `close` entries
+/// return nothing.
 fn close_object<B: Backend>(entry: &str, scope: &Scope, it: impl Sized) {
     if let Err(error) = guard_entry::<B, _>(entry, || {
         drop(it);
@@ -391,15 +395,15 @@ extern "C" fn module<B: Backend>() -> RootModuleResult {
     } as fn() -> BackendModuleRef)
 }
 
-/// What abi_stable's `#[export_root_module]` expands to, but without requiring the backend's crate to depend on
-/// abi_stable.
+/// What abi_stable's `#[export_root_module]` expands to, but without requiring the backend's crate
+/// to depend on abi_stable.
 pub const fn header<B: Backend>() -> LibHeader {
     // SAFETY: `module` returns a `BackendModuleRef` and nothing else.
     unsafe { LibHeader::from_constructor::<BackendModuleRef>(module::<B>, CheckTypeLayout::Yes) }
 }
 
-/// Exports a type that implements [`Backend`]: as the root module whose layouts abi_stable checks, and as the entry
-/// symbol of the C interface. Once per library.
+/// Exports a type that implements [`Backend`]: as the root module whose layouts abi_stable checks,
+/// and as the entry symbol of the C interface. Once per library.
 #[macro_export]
 macro_rules! export_backend {
     ($backend:ty) => {

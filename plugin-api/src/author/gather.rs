@@ -37,8 +37,8 @@ impl<'a> GatheredTensor<'a> {
         self.bytes
     }
 
-    /// The elements in place. Fails if `T` is not the tensor's type, or if the bytes are unaligned (set
-    /// [`super::BackendInfo::align`] to prevent that).
+    /// The elements in place. Fails if `T` is not the tensor's type, or if the bytes are unaligned
+    /// (set [`super::BackendInfo::align`] to prevent that).
     pub fn as_slice<T: Element>(&self) -> Result<&'a [T], Error> {
         // SAFETY: every bit pattern is a value of `T`, which is what `Element` says.
         let (before, middle, after) = unsafe { self.bytes.align_to::<T>() };
@@ -57,14 +57,16 @@ impl<'a> GatheredTensor<'a> {
 
 /// # All requests at once
 ///
-/// A model that computes a batch in one call gathers its inputs and scatters its outputs; the host copies inputs only
-/// where those of several requests are not adjacent. Scattered outputs are sent when `execute` returns: each request
-/// that is not finished by then gets its rows of the outputs it requested. A request that was failed, finished or
-/// detached gets none; an error from `execute` goes to all unfinished requests.
+/// A model that computes a batch in one call gathers its inputs and scatters its outputs; the host
+/// copies inputs only where those of several requests are not adjacent. Scattered outputs are sent
+/// when `execute` returns: each request that is not finished by then gets its rows of the outputs
+/// it requested. A request that was failed, finished or detached gets none; an error from `execute`
+/// goes to all unfinished requests.
 impl<'a> Batch<'a> {
-    /// The input at `position` of [`super::Request::inputs`] of all requests: their rows one after another (strings
-    /// likewise). All requests of a batch have the same inputs in the same order. Fails when shapes differ beyond the
-    /// batch dimension, unless the input is ragged or a batch input.
+    /// The input at `position` of [`super::Request::inputs`] of all requests: their rows one after
+    /// another (strings likewise). All requests of a batch have the same inputs in the same order.
+    /// Fails when shapes differ beyond the batch dimension, unless the input is ragged or a batch
+    /// input.
     pub fn gather(&self, position: usize) -> Result<GatheredTensor<'a>, Error> {
         let block = self.gather_buf(position, Memory::CPU, None)?;
         let input = |request: super::Request<'a>| request.inputs().nth(position);
@@ -74,14 +76,15 @@ impl<'a> Batch<'a> {
         let bytes = if block.ptr.is_null() || block.bytes == 0 {
             &[]
         } else {
-            // SAFETY: the host's block, unchanged until the last release, which comes after `execute`.
+            // SAFETY: the host's block, unchanged until the last release, which comes after
+            // `execute`.
             unsafe { std::slice::from_raw_parts(block.ptr.cast_const(), block.bytes as usize) }
         };
         Ok(GatheredTensor { name: first.name(), dtype: first.dtype(), shape, bytes })
     }
 
-    /// The shape of [`Batch::gather`]: as in the requests, with the rows of all of them first; of a ragged input the
-    /// number of elements of all of them.
+    /// The shape of [`Batch::gather`]: as in the requests, with the rows of all of them first; of a
+    /// ragged input the number of elements of all of them.
     pub fn gathered_shape(&self, position: usize) -> Vec<i64> {
         let mut all = self.requests().filter_map(|request| request.inputs().nth(position));
         let Some(first) = all.next() else { return Vec::new() };
@@ -101,9 +104,10 @@ impl<'a> Batch<'a> {
         shape
     }
 
-    /// As [`Batch::gather`], in other memory, such as that of the instance's device. The block is ready for work submitted
-    /// to the instance's compute stream, and to `stream`; valid until `execute` returns and, if the batch ends with an event
-    /// ([`Batch::finish_after`]), until that is reached.
+    /// As [`Batch::gather`], in other memory, such as that of the instance's device. The block is
+    /// ready for work submitted to the instance's compute stream, and to `stream`; valid until
+    /// `execute` returns and, if the batch ends with an event ([`Batch::finish_after`]), until that
+    /// is reached.
     pub fn gather_buf(
         &self,
         position: usize,
@@ -122,9 +126,9 @@ impl<'a> Batch<'a> {
         Ok(block)
     }
 
-    /// Memory for an output of all requests: `shape` begins with [`Batch::rows`] when the model batches. What is written
-    /// there is sent as it is. 64-byte aligned. Empty if no request asked for the output. Once per output, and not while
-    /// a response of one of the requests exists.
+    /// Memory for an output of all requests: `shape` begins with [`Batch::rows`] when the model
+    /// batches. What is written there is sent as it is. 64-byte aligned. Empty if no request asked
+    /// for the output. Once per output, and not while a response of one of the requests exists.
     pub fn scatter(
         &self,
         name: &str,
@@ -136,8 +140,8 @@ impl<'a> Batch<'a> {
         if p.is_null() || n == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the block is borrowed exclusively until the batch is finished, which is after `execute`, and
-        // never returned twice.
+        // SAFETY: the block is borrowed exclusively until the batch is finished, which is after
+        // `execute`, and never returned twice.
         Ok(unsafe { std::slice::from_raw_parts_mut(p, n) })
     }
 
@@ -151,8 +155,8 @@ impl<'a> Batch<'a> {
         as_elements(name, self.scatter(name, T::DTYPE, shape, bytes)?)
     }
 
-    /// As [`Batch::scatter`], as pointer and size, for another library to write. Valid until `execute`
-    /// returns; null and 0 if no request asked for the output.
+    /// As [`Batch::scatter`], as pointer and size, for another library to write. Valid until
+    /// `execute` returns; null and 0 if no request asked for the output.
     pub fn scatter_ptr(
         &self,
         name: &str,
@@ -164,9 +168,10 @@ impl<'a> Batch<'a> {
         Ok((block.ptr, block.bytes as usize))
     }
 
-    /// As [`Batch::scatter_ptr`], in other memory, such as that of the instance's device; the host may choose CPU memory all
-    /// the same. Ready for work submitted to the instance's compute stream; written until the event of
-    /// [`Batch::finish_after`] or, without one, by what was submitted to that stream during `execute`.
+    /// As [`Batch::scatter_ptr`], in other memory, such as that of the instance's device; the host
+    /// may choose CPU memory all the same. Ready for work submitted to the instance's compute
+    /// stream; written until the event of [`Batch::finish_after`] or, without one, by what was
+    /// submitted to that stream during `execute`.
     pub fn scatter_buf(
         &self,
         name: &str,
@@ -177,8 +182,8 @@ impl<'a> Batch<'a> {
     ) -> Result<Buf, Error> {
         let mut block = cpu_buffer(ptr::null_mut(), 0);
         with_str(name, |name| {
-            // SAFETY: the batch is being executed, name and shape are valid during the call; an error
-            // is owned by the caller.
+            // SAFETY: the batch is being executed, name and shape are valid during the call; an
+            // error is owned by the caller.
             unsafe {
                 let (rank, dims) = (shape.len() as u32, shape.as_ptr());
                 let (dtype, bytes, out) = (dtype.to_abi(), bytes as u64, &raw mut block);
@@ -191,15 +196,17 @@ impl<'a> Batch<'a> {
         Ok(block)
     }
 
-    /// Ends the batch with an event: outputs in GPU memory are read, and inputs reused, once it is reached. Needed only by
-    /// backends that use streams of their own: without it, the host waits for what was submitted to the instance's compute
-    /// stream. Inputs of detached requests are reused when `execute` returns.
+    /// Ends the batch with an event: outputs in GPU memory are read, and inputs reused, once it is
+    /// reached. Needed only by backends that use streams of their own: without it, the host waits
+    /// for what was submitted to the instance's compute stream. Inputs of detached requests are
+    /// reused when `execute` returns.
     pub fn finish_after(&self, event: Event) {
         self.after.set(Some(event));
     }
 
-    /// Adds an output of all requests in memory of the backend, without a copy. The host drops `owner` exactly once, on
-    /// any thread, after the last request's rows were sent: also when this fails or no request asked for it.
+    /// Adds an output of all requests in memory of the backend, without a copy. The host drops
+    /// `owner` exactly once, on any thread, after the last request's rows were sent: also when this
+    /// fails or no request asked for it.
     pub fn scatter_adopt<O>(
         &self,
         name: &str,
@@ -211,7 +218,8 @@ impl<'a> Batch<'a> {
         O: AsRef<[u8]> + Send + 'static,
     {
         let ctx = Box::into_raw(Box::new(owner));
-        // SAFETY: the box is alive until its release, which comes after `scatter_adopt_raw` at the earliest.
+        // SAFETY: the box is alive until its release, which comes after `scatter_adopt_raw` at the
+        // earliest.
         let bytes = unsafe { (*ctx).as_ref() };
         let part = cpu_buffer(bytes.as_ptr().cast_mut(), bytes.len() as u64);
         // SAFETY: the bytes belong to the owner, which stays where it is until the release.
@@ -234,8 +242,8 @@ impl<'a> Batch<'a> {
     ) -> Result<(), Error> {
         let adopt = self.host.scatter_adopt;
         with_str(name, |name| {
-            // SAFETY: the batch is being executed, arguments are valid during the call, the rest is the
-            // caller's promise; an error is owned by the caller.
+            // SAFETY: the batch is being executed, arguments are valid during the call, the rest is
+            // the caller's promise; an error is owned by the caller.
             unsafe {
                 let (rank, dims) = (shape.len() as u32, shape.as_ptr());
                 let (memory, release) = (&raw const memory, Release { func: Some(release) });

@@ -25,7 +25,8 @@ unsafe impl Sync for Host {}
 impl Host {
     /// `None` until a compatible host has called `trts_backend_main`.
     pub(crate) fn get() -> Option<Host> {
-        // SAFETY: the pointer was checked by `accept`, and a host table is valid for the life of the process.
+        // SAFETY: the pointer was checked by `accept`, and a host table is valid for the life of
+        // the process.
         unsafe { HOST.load(Ordering::Acquire).as_ref() }.map(Host)
     }
 
@@ -82,8 +83,8 @@ impl Host {
     /// `T` is the table of that name.
     unsafe fn extension<T>(self, name: &str, version: u32) -> Option<&'static T> {
         with_str(name, |name| {
-            // SAFETY: the name is valid during the call; what comes back is null or a table of that name, valid for
-            // the life of the process.
+            // SAFETY: the name is valid during the call; what comes back is null or a table of that
+            // name, valid for the life of the process.
             unsafe { (self.get_extension)(name, version).cast::<T>().as_ref() }
         })
     }

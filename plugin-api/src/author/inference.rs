@@ -209,7 +209,8 @@ struct ResponseView<'a>(&'a NestedResponse);
 /// A response to a nested request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InferenceResponse {
-    /// Name, type, shape and bytes of each output, in requested order. The last response of a decoupled model may have none.
+    /// Name, type, shape and bytes of each output, in requested order. The last response of a
+    /// decoupled model may have none.
     pub outputs: Vec<(String, Dtype, Vec<i64>, Vec<u8>)>,
     /// Parameters as text.
     pub params: Vec<(String, String)>,
@@ -282,7 +283,8 @@ impl InferenceCall {
         self.responses.recv().ok()
     }
 
-    /// As [`InferenceCall::next`], for at most `timeout`: `Some(None)` after the last response, `None` if there was none in time.
+    /// As [`InferenceCall::next`], for at most `timeout`: `Some(None)` after the last response,
+    /// `None` if there was none in time.
     #[allow(clippy::option_option, reason = "no response yet, and no further response")]
     pub fn next_within(
         &self,
@@ -318,7 +320,8 @@ struct HandlerContext<F> {
 /// The handler of all requests.
 ///
 /// # Safety
-/// `user` is a `HandlerContext<F>` of [`Scope::infer_with`], the response is valid; calls do not overlap, and the last one has `last`.
+/// `user` is a `HandlerContext<F>` of [`Scope::infer_with`], the response is valid; calls do not
+/// overlap, and the last one has `last`.
 unsafe extern "C" fn handle<F>(user: *mut u8, response: *const NestedResponse)
 where
     F: FnMut(Result<InferenceResponse, Error>, bool) + Send,
@@ -340,8 +343,9 @@ where
 }
 
 impl Scope {
-    /// Sends a request to a model of the server. Waiting for the responses in `execute` keeps the instance busy: a model that calls
-    /// itself detaches its responder first. Fails on hosts without the extension, for an unknown model, and for invalid inputs.
+    /// Sends a request to a model of the server. Waiting for the responses in `execute` keeps the
+    /// instance busy: a model that calls itself detaches its responder first. Fails on hosts
+    /// without the extension, for an unknown model, and for invalid inputs.
     pub fn infer(&self, request: &InferenceRequest) -> Result<InferenceCall, Error> {
         let (send, responses) = channel();
         let send_response = move |response: Result<InferenceResponse, Error>, last: bool| {
@@ -355,8 +359,8 @@ impl Scope {
         Ok(InferenceCall { extension, raw, responses })
     }
 
-    /// As [`Scope::infer`]; calls `receive` with each response and whether it is the last, on a thread of the host. It must not
-    /// block.
+    /// As [`Scope::infer`]; calls `receive` with each response and whether it is the last, on a
+    /// thread of the host. It must not block.
     pub fn infer_with(
         &self,
         request: &InferenceRequest,
@@ -394,8 +398,8 @@ impl Scope {
         })
     }
 
-    /// The status of a model of the server; without a version, of the one that clients reach without a number. Fails for an unknown
-    /// model or version.
+    /// The status of a model of the server; without a version, of the one that clients reach
+    /// without a number. Fails for an unknown model or version.
     pub fn model_status(&self, model: &str, version: Option<i64>) -> Result<ModelStatus, Error> {
         self.with_inference(|host, extension, scope| {
             let mut status = inference::ModelStatus {
@@ -421,8 +425,9 @@ impl Scope {
         })
     }
 
-    /// Loads a model, or loads it again, and waits for it. `config` replaces the configuration file (JSON); `files` are paths in the
-    /// model's directory with their contents. Fails unless the server's control mode is explicit, and for the caller's own model.
+    /// Loads a model, or loads it again, and waits for it. `config` replaces the configuration file
+    /// (JSON); `files` are paths in the model's directory with their contents. Fails unless the
+    /// server's control mode is explicit, and for the caller's own model.
     pub fn load_model(
         &self,
         model: &str,
@@ -448,7 +453,8 @@ impl Scope {
         })
     }
 
-    /// Unloads a model; with `dependents` also the models of its steps. Fails as [`Scope::load_model`].
+    /// Unloads a model; with `dependents` also the models of its steps. Fails as
+    /// [`Scope::load_model`].
     pub fn unload_model(&self, model: &str, dependents: bool) -> Result<(), Error> {
         self.with_inference(|host, extension, scope| {
             with_str(model, |model| {

@@ -39,7 +39,8 @@ pub struct BackendInfo {
     pub name: &'static str,
     pub version: &'static str,
     pub platforms: &'static [Platform],
-    /// Extensions of the host without which the backend cannot run: a host that lacks one refuses to load it.
+    /// Extensions of the host without which the backend cannot run: a host that lacks one refuses
+    /// to load it.
     pub required_extensions: &'static [Extension],
     /// Bits of [`crate::abi::descriptors::backend_flags`], except `ANY_THREAD`, which is set by
     /// [`Instance::ANY_THREAD`](super::Instance::ANY_THREAD).
@@ -57,8 +58,8 @@ pub struct BackendInfo {
     /// Bit sets of [`crate::abi::types::memory_type`] for inputs and outputs.
     pub input_memory_types: u32,
     pub output_memory_types: u32,
-    /// Kinds of instance that it opens; [`Backend::instance_kinds`](super::Backend::instance_kinds) says which of them it
-    /// opens on this machine.
+    /// Kinds of instance that it opens; [`Backend::instance_kinds`](super::Backend::instance_kinds)
+    /// says which of them it opens on this machine.
     pub instance_kinds: &'static [Kind],
     pub preferred: &'static [PreferredGroup],
 }

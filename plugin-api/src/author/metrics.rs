@@ -9,8 +9,8 @@ use crate::abi::types::{self, Param, Str};
 use std::ptr;
 
 impl Scope {
-    /// A value that only grows. The same name and labels twice is the same counter. Fails on hosts without the metrics
-    /// extension.
+    /// A value that only grows. The same name and labels twice is the same counter. Fails on hosts
+    /// without the metrics extension.
     pub fn counter(
         &self,
         name: &str,
@@ -25,8 +25,9 @@ impl Scope {
         self.metric(metric_kind::GAUGE, name, help, labels).map(Gauge)
     }
 
-    /// A distribution; `bounds` are the upper bounds of its buckets, ascending, without the infinite one. Fails as
-    /// [`Scope::counter`], and on hosts without the extension for histograms.
+    /// A distribution; `bounds` are the upper bounds of its buckets, ascending, without the
+    /// infinite one. Fails as [`Scope::counter`], and on hosts without the extension for
+    /// histograms.
     pub fn histogram(
         &self,
         name: &str,

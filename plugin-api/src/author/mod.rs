@@ -1,4 +1,5 @@
-//! The safe side for Rust authors: three traits, the views they receive, and [`crate::export_backend!`].
+//! The safe side for Rust authors: three traits, the views they receive, and
+//! [`crate::export_backend!`].
 //!
 //! | | created by | lives until | threads |
 //! |---|---|---|---|
@@ -6,12 +7,12 @@
 //! | [`Model`] | [`Model::open`], once per version of a model | its last instance is closed | shared |
 //! | [`Instance`] | [`Instance::open`], as often as configured | the version is unloaded | its own, or any, one at a time: [`Instance::ANY_THREAD`] |
 //!
-//! What `open` and `execute` receive is borrowed for the call. What may be stored: a [`Scope`] (clone it), a
-//! [`Responder`] (see [`Request::detach`]), and metrics.
+//! What `open` and `execute` receive is borrowed for the call. What may be stored: a [`Scope`]
+//! (clone it), a [`Responder`] (see [`Request::detach`]), and metrics.
 //!
 //! An error from `open` fails the load and appears in the model's status. An error from
-//! [`Instance::execute`] goes to every request of the batch that is not finished yet; so does a panic, with
-//! its message. A request that is left unfinished fails with an error that says so.
+//! [`Instance::execute`] goes to every request of the batch that is not finished yet; so does a
+//! panic, with its message. A request that is left unfinished fails with an error that says so.
 
 mod batch;
 mod context;
@@ -78,12 +79,14 @@ pub trait Backend: Sized + Send + Sync + 'static {
         Self::INFO.instance_kinds
     }
 
-    /// Looks for a model of one of the platforms in a version directory, for configurations that leave platform or model file
-    /// to be detected. Returns its file or directory, one of [`ModelProbe::entries`]; `None` if the default file of the
-    /// platform decides, as it does without this function. An error says why there is none; its text goes on after "no
-    /// model of platform 'P': ".
+    /// Looks for a model of one of the platforms in a version directory, for configurations that
+    /// leave platform or model file to be detected. Returns its file or directory, one of
+    /// [`ModelProbe::entries`]; `None` if the default file of the platform decides, as it does
+    /// without this function. An error says why there is none; its text goes on after "no model of
+    /// platform 'P': ".
     ///
-    /// The backend need not be open. Look at names, and at most at the beginnings of files: do not load the framework.
+    /// The backend need not be open. Look at names, and at most at the beginnings of files: do not
+    /// load the framework.
     fn model_probe<'a>(probe: ModelProbe<'a>) -> Result<Option<&'a str>, Error> {
         let _ = probe;
         Ok(None)
@@ -108,9 +111,9 @@ pub trait Model: Sized + Send + Sync + 'static {
 pub trait Instance: Sized + 'static {
     type Model: Model<Instance = Self>;
 
-    /// Whether the host may execute the instance on threads other than its own, one at a time; it is still opened and
-    /// dropped on its own. The host then executes models whose batches take microseconds on the thread that read the
-    /// request, which saves two context switches.
+    /// Whether the host may execute the instance on threads other than its own, one at a time; it
+    /// is still opened and dropped on its own. The host then executes models whose batches take
+    /// microseconds on the thread that read the request, which saves two context switches.
     const ANY_THREAD: AnyThread<Self> = AnyThread::NO;
 
     fn open(model: &Arc<Self::Model>, context: &InstanceContext) -> Result<Self, Error>;
@@ -118,10 +121,11 @@ pub trait Instance: Sized + 'static {
     /// Finishes every request of the batch, now or (see [`Request::detach`]) later.
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error>;
 
-    /// Called once after `open`. The handler runs on another thread, also during `execute`, and must not block: it is
-    /// called when a request is cancelled that `execute` has received and that is not finished, also a detached one.
-    /// [`Request::is_cancelled`] is true by then. A request cancelled before `execute` received it is not notified, so
-    /// check `is_cancelled` once after storing the key where the handler finds it.
+    /// Called once after `open`. The handler runs on another thread, also during `execute`, and
+    /// must not block: it is called when a request is cancelled that `execute` has received and
+    /// that is not finished, also a detached one. [`Request::is_cancelled`] is true by then. A
+    /// request cancelled before `execute` received it is not notified, so check `is_cancelled` once
+    /// after storing the key where the handler finds it.
     fn cancel_handler(&self) -> Option<CancelHandler> {
         None
     }

@@ -1,4 +1,5 @@
-//! What [`super::Backend::model_probe`] receives: a version directory, and the platform of which a model is looked for.
+//! What [`super::Backend::model_probe`] receives: a version directory, and the platform of which a
+//! model is looked for.
 
 use super::host::{as_slice, as_text};
 use crate::abi;

@@ -143,8 +143,8 @@ impl<'a> Request<'a> {
         unsafe { self.responder().backlog() }
     }
 
-    /// Creates a response. One at a time: send or drop it before the next. Fails when the request is finished or
-    /// detached.
+    /// Creates a response. One at a time: send or drop it before the next. Fails when the request
+    /// is finished or detached.
     pub fn new_response(self) -> Result<Response<'a>, Error> {
         // SAFETY: responder and requested outputs are valid for `'a`.
         unsafe { Response::new(self.responder(), self.requested()) }
@@ -162,8 +162,9 @@ impl<'a> Request<'a> {
         unsafe { self.responder().finish(None) }
     }
 
-    /// Detaches the responder from `execute`, to respond later from any thread. The inputs are released when `execute`
-    /// returns: copy what is needed. All detached responders must be dropped before the instance is closed.
+    /// Detaches the responder from `execute`, to respond later from any thread. The inputs are
+    /// released when `execute` returns: copy what is needed. All detached responders must be
+    /// dropped before the instance is closed.
     pub fn detach(self) -> Result<Responder, Error> {
         // SAFETY: the request is valid for `'a`.
         unsafe { Responder::new(self.responder(), self.raw) }
@@ -199,7 +200,8 @@ impl<'a> RequestedOutput<'a> {
         (self.0.index != u32::MAX).then_some(self.0.index as usize)
     }
 
-    /// Not 0: the host sends this many top classes, computed from the tensor that the backend produces.
+    /// Not 0: the host sends this many top classes, computed from the tensor that the backend
+    /// produces.
     pub fn classes(self) -> u32 {
         self.0.classes
     }

@@ -71,7 +71,8 @@ impl ResponderRef<'_> {
     /// The responder is valid.
     pub(crate) unsafe fn backlog(self) -> Result<Backlog, Error> {
         let mut backlog = Backlog::default();
-        // SAFETY: the responder is valid by the caller's promise, and the pointer is that of a local variable.
+        // SAFETY: the responder is valid by the caller's promise, and the pointer is that of a
+        // local variable.
         unsafe {
             let error = (self.host.responder_backlog)(self.raw, &raw mut backlog);
             Error::take(self.host, error)?;
@@ -95,8 +96,8 @@ impl ResponderRef<'_> {
     }
 }
 
-/// The responder of a detached request. It may be sent to any thread. Dropped before the request is finished, it
-/// fails the request with an error that says so.
+/// The responder of a detached request. It may be sent to any thread. Dropped before the request is
+/// finished, it fails the request with an error that says so.
 pub struct Responder {
     host: Host,
     raw: *mut abi::types::Responder,
@@ -108,8 +109,8 @@ pub struct Responder {
     _names: Vec<OwnedText>,
 }
 
-// SAFETY: the host accepts calls with a responder from any thread, and all pointers go to memory that is valid as long
-// as the detached responder, or owned by this value.
+// SAFETY: the host accepts calls with a responder from any thread, and all pointers go to memory
+// that is valid as long as the detached responder, or owned by this value.
 unsafe impl Send for Responder {}
 
 impl Responder {

@@ -17,7 +17,8 @@ use std::ptr;
 /// One response. Fill it with outputs and send it; dropped unsent, it is discarded.
 ///
 /// An output that was not requested is accepted and discarded: its memory is an empty slice. Check
-/// [`Response::output_requested`] before computing something expensive; [`Response::put`] checks by itself.
+/// [`Response::output_requested`] before computing something expensive; [`Response::put`] checks by
+/// itself.
 pub struct Response<'a> {
     host: Host,
     raw: *mut abi::types::Response,
@@ -46,8 +47,9 @@ impl<'a> Response<'a> {
         unsafe { contains_output(self.requested, name) }
     }
 
-    /// Memory for an output: what is written there is sent as it is. 64-byte aligned, with arbitrary contents.
-    /// `shape` has the batch dimension first when the model batches. Empty if the output was not requested.
+    /// Memory for an output: what is written there is sent as it is. 64-byte aligned, with
+    /// arbitrary contents. `shape` has the batch dimension first when the model batches. Empty if
+    /// the output was not requested.
     pub fn output(
         &mut self,
         name: &str,
@@ -75,7 +77,8 @@ impl<'a> Response<'a> {
     }
 
     /// As [`Response::output`], as pointer and size, for several outputs bound at once in another
-    /// library. Valid until the response is sent or dropped; null and 0 if the output was not requested.
+    /// library. Valid until the response is sent or dropped; null and 0 if the output was not
+    /// requested.
     pub fn output_ptr(
         &mut self,
         name: &str,
@@ -87,9 +90,10 @@ impl<'a> Response<'a> {
         Ok((block.ptr, block.bytes as usize))
     }
 
-    /// As [`Response::output_ptr`], in other memory, such as that of the instance's device; the host may choose CPU memory
-    /// all the same. Ready for work submitted to the instance's compute stream; written until the event of
-    /// [`Response::send_after`] or, without one, by what was submitted to that stream before the response is sent.
+    /// As [`Response::output_ptr`], in other memory, such as that of the instance's device; the
+    /// host may choose CPU memory all the same. Ready for work submitted to the instance's compute
+    /// stream; written until the event of [`Response::send_after`] or, without one, by what was
+    /// submitted to that stream before the response is sent.
     pub fn output_buf(
         &mut self,
         name: &str,
@@ -103,7 +107,8 @@ impl<'a> Response<'a> {
             let (rank, dims) = (shape.len() as u32, shape.as_ptr());
             let (dtype, bytes, out) = (dtype.to_abi(), bytes as u64, &raw mut block);
             let alloc = self.host.output_alloc;
-            // SAFETY: the response is valid, name and shape are valid during the call; an error is owned by the caller.
+            // SAFETY: the response is valid, name and shape are valid during the call; an error is
+            // owned by the caller.
             unsafe {
                 let error = alloc(self.raw, name, dtype, rank, dims, bytes, memory, out);
                 Error::take(self.host, error)
@@ -159,8 +164,8 @@ impl<'a> Response<'a> {
         self.adopt(name, Dtype::String, shape, all)
     }
 
-    /// Adds an output in memory of the backend, without a copy. The host drops `owner` exactly once, on any thread:
-    /// also when this fails or the output was not requested.
+    /// Adds an output in memory of the backend, without a copy. The host drops `owner` exactly
+    /// once, on any thread: also when this fails or the output was not requested.
     pub fn adopt<O>(
         &mut self,
         name: &str,
@@ -172,7 +177,8 @@ impl<'a> Response<'a> {
         O: AsRef<[u8]> + Send + 'static,
     {
         let ctx = Box::into_raw(Box::new(owner));
-        // SAFETY: the box is alive until its release, which comes after `adopt_raw` at the earliest.
+        // SAFETY: the box is alive until its release, which comes after `adopt_raw` at the
+        // earliest.
         let bytes = unsafe { (*ctx).as_ref() };
         let part = cpu_buffer(bytes.as_ptr().cast_mut(), bytes.len() as u64);
         // SAFETY: the bytes belong to the owner, which stays where it is until the release.
@@ -204,7 +210,8 @@ impl<'a> Response<'a> {
         ctx: *mut u8,
     ) -> Result<(), Error> {
         with_str(name, |name| {
-            // SAFETY: the response is valid, arguments are valid during the call, the rest is the caller's promise.
+            // SAFETY: the response is valid, arguments are valid during the call, the rest is the
+            // caller's promise.
             let error = unsafe {
                 (self.host.output_adopt)(
                     self.raw,
@@ -226,7 +233,8 @@ impl<'a> Response<'a> {
     /// Adds a parameter to the response.
     pub fn param<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> Result<(), Error> {
         value.into().with_param(key, |param| {
-            // SAFETY: the response is valid, the parameter is valid during the call, which copies it.
+            // SAFETY: the response is valid, the parameter is valid during the call, which copies
+            // it.
             unsafe { Error::take(self.host, (self.host.response_param)(self.raw, param)) }
         })
     }
@@ -236,7 +244,8 @@ impl<'a> Response<'a> {
         self.send_with(send_flags::FINAL, ptr::null_mut())
     }
 
-    /// As [`Response::send`]; outputs in GPU memory are read once the event is reached. The response leaves then.
+    /// As [`Response::send`]; outputs in GPU memory are read once the event is reached. The
+    /// response leaves then.
     pub fn send_after(self, event: Event) -> Result<(), Error> {
         self.send_with(send_flags::FINAL, event.into_raw())
     }
@@ -247,7 +256,8 @@ impl<'a> Response<'a> {
         self.send_with(0, ptr::null_mut())
     }
 
-    /// As [`Response::send_more`], without waiting: returns the response when the client has not read enough.
+    /// As [`Response::send_more`], without waiting: returns the response when the client has not
+    /// read enough.
     pub fn try_send_more(self) -> Result<Option<Self>, Error> {
         let (none, now) = (ptr::null(), ptr::null_mut());
         // SAFETY: the response is valid; the call takes it unless it returns EXHAUSTED.

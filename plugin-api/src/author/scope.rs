@@ -1,4 +1,5 @@
-//! Scopes: log and load progress of a backend, model or instance. `metrics.rs` adds metrics, `inference.rs` nested requests.
+//! Scopes: log and load progress of a backend, model or instance. `metrics.rs` adds metrics,
+//! `inference.rs` nested requests.
 
 use super::host::{Host, with_str};
 use crate::abi;
@@ -9,8 +10,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The log, the load progress and the metrics of one backend, model or instance. Clone it and store it; it may be sent
-/// to other threads. Once its owner is closed its methods do nothing.
+/// The log, the load progress and the metrics of one backend, model or instance. Clone it and store
+/// it; it may be sent to other threads. Once its owner is closed its methods do nothing.
 #[derive(Clone)]
 pub struct Scope(Arc<ScopeState>);
 
@@ -34,7 +35,8 @@ impl Scope {
     /// # Safety
     /// `raw` stays valid until [`Scope::close`].
     pub(crate) unsafe fn new(host: Host, raw: *mut abi::types::Scope) -> Scope {
-        // SAFETY: the scope is valid, and the address returned is valid for the life of the process.
+        // SAFETY: the scope is valid, and the address returned is valid for the life of the
+        // process.
         let level = unsafe { (host.log_level)(raw) };
         let level = if level.is_null() {
             &OFF
@@ -59,7 +61,8 @@ impl Scope {
         (!raw.0.is_null()).then(|| f(self.0.host, raw.0))
     }
 
-    /// Whether records of this level (see [`crate::abi::types::level`]) are written: one atomic load.
+    /// Whether records of this level (see [`crate::abi::types::level`]) are written: one atomic
+    /// load.
     pub fn enabled(&self, level: u32) -> bool {
         level <= self.0.level.load(Ordering::Relaxed)
     }
@@ -104,7 +107,8 @@ impl Scope {
         self.log(level, at.file(), at.line(), text);
     }
 
-    /// Reports the progress of a load, from 0 to 1000. Returns true when the load was abandoned: return an error soon.
+    /// Reports the progress of a load, from 0 to 1000. Returns true when the load was abandoned:
+    /// return an error soon.
     pub fn progress(&self, stage: &str, permille: u32) -> bool {
         let abandoned = self.with(|host, scope| {
             // SAFETY: scope and text are valid during the call.
@@ -126,7 +130,8 @@ macro_rules! trts_log {
     }};
 }
 
-/// `trts_error!(scope, "format {}", …)`: a record at level ERROR; arguments are not evaluated when the level is off.
+/// `trts_error!(scope, "format {}", …)`: a record at level ERROR; arguments are not evaluated when
+/// the level is off.
 #[macro_export]
 macro_rules! trts_error { ($scope:expr, $($text:tt)+) => { $crate::trts_log!(ERROR, $scope, $($text)+) }; }
 

@@ -57,7 +57,8 @@ impl<'a> Tensor<'a> {
         self.0.flags & tensor_flags::STATE != 0
     }
 
-    /// Shapes may differ within the batch: [`super::Batch::gather`] returns the elements of all requests, flat.
+    /// Shapes may differ within the batch: [`super::Batch::gather`] returns the elements of all
+    /// requests, flat.
     pub fn is_ragged(self) -> bool {
         self.0.flags & tensor_flags::RAGGED != 0
     }
@@ -73,7 +74,8 @@ impl<'a> Tensor<'a> {
         unsafe { as_slice(self.0.parts, self.0.n_parts.into()) }
     }
 
-    /// The bytes, part by part. A part in GPU memory is empty; only backends that declare that memory type receive one.
+    /// The bytes, part by part. A part in GPU memory is empty; only backends that declare that
+    /// memory type receive one.
     pub fn parts(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.raw_parts().iter().map(|part| {
             if !readable(part) {
@@ -93,8 +95,9 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// The elements in place, without a copy. Fails if `T` is not the tensor's type, or if the bytes are in several
-    /// parts or unaligned (set [`super::BackendInfo::align`] to prevent that); [`Tensor::to_vec`] always works.
+    /// The elements in place, without a copy. Fails if `T` is not the tensor's type, or if the
+    /// bytes are in several parts or unaligned (set [`super::BackendInfo::align`] to prevent that);
+    /// [`Tensor::to_vec`] always works.
     pub fn as_slice<T: Element>(self) -> Result<&'a [T], Error> {
         self.check::<T>()?;
         let bytes = self.contiguous().ok_or_else(|| {
@@ -133,7 +136,8 @@ impl<'a> Tensor<'a> {
         let mut all = Vec::<T>::with_capacity(total / size);
         let mut to = all.as_mut_ptr().cast::<u8>();
         for part in self.parts() {
-            // SAFETY: the capacity holds the sum of all parts, and every bit pattern is a value of `T`.
+            // SAFETY: the capacity holds the sum of all parts, and every bit pattern is a value of
+            // `T`.
             unsafe {
                 std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
                 to = to.add(part.len());
@@ -151,8 +155,9 @@ impl<'a> Tensor<'a> {
         all
     }
 
-    /// The elements of a STRING tensor. An element that is truncated, or split over two parts, is an error and ends the
-    /// iteration; for the latter use [`strings_in`] over [`Tensor::to_bytes`].
+    /// The elements of a STRING tensor. An element that is truncated, or split over two parts, is
+    /// an error and ends the iteration; for the latter use [`strings_in`] over
+    /// [`Tensor::to_bytes`].
     pub fn strings(self) -> impl Iterator<Item = Result<&'a [u8], Error>> {
         let wrong = (self.dtype() != Dtype::String).then(|| Err(self.mismatch("STRING")));
         let parts = if wrong.is_none() { self.parts().len() } else { 0 };

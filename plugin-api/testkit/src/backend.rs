@@ -33,7 +33,8 @@ pub fn load(file: &Path) -> Result<&'static BackendTable, String> {
         let source = std::error::Error::source(&e).map(ToString::to_string);
         format!("{}: {}", file.display(), source.unwrap_or_else(|| e.to_string()))
     };
-    // SAFETY: the caller wants to run this library; its entry has this type by the interface's definition.
+    // SAFETY: the caller wants to run this library; its entry has this type by the interface's
+    // definition.
     unsafe {
         let library = Library::open(Some(file), RTLD_NOW | RTLD_LOCAL).map_err(text)?;
         let main = *library.get::<BackendMain>(BACKEND_MAIN.as_bytes()).map_err(text)?;
@@ -54,7 +55,8 @@ pub(crate) fn find_extension<T>(
     name: Str,
     version: u32,
 ) -> Option<&'static T> {
-    // SAFETY: the name is valid during the call; extension tables are static and have the type of their name.
+    // SAFETY: the name is valid during the call; extension tables are static and have the type of
+    // their name.
     unsafe { table.get_extension?(name, version).cast::<T>().as_ref() }
 }
 
@@ -91,7 +93,8 @@ pub type Patch = (u32, Vec<u8>);
 pub struct Backend(Arc<OpenBackend>);
 
 impl Backend {
-    /// Opens a backend under `name` with settings as of `--backend-config`. `dir` is said to hold its file.
+    /// Opens a backend under `name` with settings as of `--backend-config`. `dir` is said to hold
+    /// its file.
     ///
     /// # Errors
     /// The backend returns an error.
@@ -144,7 +147,8 @@ impl Backend {
         Some(self.completed(spec)?.map(|(patches, _state)| patches))
     }
 
-    /// As [`Backend::open_model`], with the state from a completion of the same configuration if the backend offers that.
+    /// As [`Backend::open_model`], with the state from a completion of the same configuration if
+    /// the backend offers that.
     ///
     /// # Errors
     /// The backend refuses the completion or the model.

@@ -199,7 +199,8 @@ impl Instance {
         self.execute_with(requests, Layout::Ordinary, |_| {})
     }
 
-    /// The same with inputs placed by `layout`; `meanwhile` runs on this thread during the execution.
+    /// The same with inputs placed by `layout`; `meanwhile` runs on this thread during the
+    /// execution.
     pub fn execute_with(
         &self,
         requests: &[Request],
@@ -219,7 +220,8 @@ impl Instance {
         self.model.backend.max_in_flight
     }
 
-    /// As [`Instance::execute`], on this thread; for backends that declare [`Instance::any_thread`].
+    /// As [`Instance::execute`], on this thread; for backends that declare
+    /// [`Instance::any_thread`].
     ///
     /// # Panics
     /// The backend does not.
@@ -296,7 +298,8 @@ impl Instance {
         let (done, result) = channel();
         let job: Job = Box::new(move |instance| {
             let SendPointer(batch) = { sent };
-            // SAFETY: the batch and all it points at live until the requests are finished; one execute at a time.
+            // SAFETY: the batch and all it points at live until the requests are finished; one
+            // execute at a time.
             let error = unsafe { (table.execute)(instance, batch) };
             let _ = done.send(SendPointer(error));
         });

@@ -1,7 +1,8 @@
-//! A host for tests of backends: opens a backend in the test's process or from its file, executes batches, and
-//! reports each violation of the interface.
+//! A host for tests of backends: opens a backend in the test's process or from its file, executes
+//! batches, and reports each violation of the interface.
 //!
-//! `trtserver plugin check` runs on it, too. Here authors write their own requests and look at the responses:
+//! `trtserver plugin check` runs on it, too. Here authors write their own requests and look at the
+//! responses:
 //!
 //! ```
 //! use trtserver_plugin_api::abi::types::dtype;
@@ -51,7 +52,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The host is one per process, so tests in one process take turns: [`Session::start`] waits for its turn.
+//! The host is one per process, so tests in one process take turns: [`Session::start`] waits for
+//! its turn.
 
 mod backend; // backends and models
 mod host; // the host table

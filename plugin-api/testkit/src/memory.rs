@@ -15,7 +15,8 @@ const PAGE: usize = 4096;
 #[repr(align(64))]
 struct GuardLine(#[allow(dead_code, reason = "reached through pointers")] [u8; 64]);
 
-/// A block with canaries around it. The backend gets a raw pointer, so all access here is through one, too.
+/// A block with canaries around it. The backend gets a raw pointer, so all access here is through
+/// one, too.
 pub struct GuardedBlock {
     lines: *mut [GuardLine],
     offset: usize,
@@ -118,7 +119,8 @@ impl ProtectedPages {
             unsafe { mmap_anonymous(null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags) };
         let base = base.ok()?.cast::<u8>();
         let pages = Self { base, total, data: length - padded, bytes: data.len() };
-        // SAFETY: inside the mapping, which is writable until the next line; then only protections change.
+        // SAFETY: inside the mapping, which is writable until the next line; then only protections
+        // change.
         unsafe {
             std::ptr::copy_nonoverlapping(data.as_ptr(), pages.ptr(), pages.bytes);
             mprotect(base.cast(), length, MprotectFlags::READ).ok()?;

@@ -1,4 +1,5 @@
-//! Asks a backend whether a directory holds a model of one of its platforms: the extension `trts.model_probe`.
+//! Asks a backend whether a directory holds a model of one of its platforms: the extension
+//! `trts.model_probe`.
 
 use crate::backend::{find_extension, take_error};
 use crate::host::Failure;
@@ -12,8 +13,9 @@ use trtserver_plugin_api::abi::extensions::{
     DirEntry, MODEL_PROBE_VERSION, ModelProbeExtension, NO_ENTRY, ProbeDesc,
 };
 
-/// Asks the backend, which need not be open, whether `version_dir` holds a model of `platform`. Returns the recognised file or
-/// directory; `None` if the default file of the platform decides, and without the extension.
+/// Asks the backend, which need not be open, whether `version_dir` holds a model of `platform`.
+/// Returns the recognised file or directory; `None` if the default file of the platform decides,
+/// and without the extension.
 ///
 /// # Errors
 /// The backend says why the directory holds no model.

@@ -71,7 +71,8 @@ pub fn set_timeout(timeout: Duration) {
     TIMEOUT_MS.store(timeout.as_millis() as u64, Relaxed);
 }
 
-/// After one request has timed out, others are hardly waited for until [`forget_timeouts`] is called.
+/// After one request has timed out, others are hardly waited for until [`forget_timeouts`] is
+/// called.
 pub(crate) fn wait_limit() -> Duration {
     if timed_out() {
         Duration::from_millis(10)

@@ -17,8 +17,8 @@ pub struct NetFiles {
 }
 
 impl NetFiles {
-    /// The files of a version. `name` is the predict net's; the initialization net is beside it, with `init_` before its name.
-    /// `place` finds the path of a name.
+    /// The files of a version. `name` is the predict net's; the initialization net is beside it,
+    /// with `init_` before its name. `place` finds the path of a name.
     ///
     /// # Errors
     /// One of them does not exist, or lies elsewhere.

@@ -1,5 +1,5 @@
-//! Oracle for fuzzing: arbitrary nets. It panics when a property does not hold. `fuzz/` drives it with libFuzzer; a unit test
-//! runs it over `fuzz/seeds`.
+//! Oracle for fuzzing: arbitrary nets. It panics when a property does not hold. `fuzz/` drives it
+//! with libFuzzer; a unit test runs it over `fuzz/seeds`.
 
 use crate::netdef;
 use crate::translate::{self, NetInput, NetInputs, tensor::element};
@@ -12,8 +12,9 @@ pub type Oracle = fn(&[u8]);
 /// All oracles by the names of their fuzz targets and seed folders.
 pub const ORACLES: &[(&str, Oracle)] = &[("caffe2_netdef", caffe2_netdef)];
 
-/// The length of an initialization net (two bytes), that net, and a predict net. Both forms of a net are read without a crash.
-/// What is translated reads values that are written before, writes each once, and keeps within the limit.
+/// The length of an initialization net (two bytes), that net, and a predict net. Both forms of a
+/// net are read without a crash. What is translated reads values that are written before, writes
+/// each once, and keeps within the limit.
 pub fn caffe2_netdef(bytes: &[u8]) {
     const MAX_BYTES: usize = 1 << 20;
     let Some((head, nets)) = bytes.split_first_chunk::<2>() else { return };

@@ -1,5 +1,5 @@
-//! The backend `caffe2`: NetDef files, translated at load into an ONNX graph and run by ONNX Runtime through
-//! `plugins/onnx-engine`.
+//! The backend `caffe2`: NetDef files, translated at load into an ONNX graph and run by ONNX
+//! Runtime through `plugins/onnx-engine`.
 //!
 //! ```text
 //! files.rs ── netdef.rs         the two files of a model; probe.rs: recognised by their names

@@ -1,7 +1,8 @@
 //! NetDef files: protobuf, binary or text.
 //!
-//! The text is read by prost-reflect and not by `proto/src/text`, which reads `config.pbtxt` and v1 headers with tables of
-//! those messages alone, the host's names and hints, and which a plugin would get together with all of gRPC.
+//! The text is read by prost-reflect and not by `proto/src/text`, which reads `config.pbtxt` and v1
+//! headers with tables of those messages alone, the host's names and hints, and which a plugin
+//! would get together with all of gRPC.
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -31,7 +32,8 @@ pub fn read_net(bytes: &[u8]) -> Result<NetDef, String> {
     })
 }
 
-/// Whether a net that is not binary was meant to be text: tags of binary operators are control characters.
+/// Whether a net that is not binary was meant to be text: tags of binary operators are control
+/// characters.
 fn is_text(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r'))
 }
@@ -65,7 +67,8 @@ fn depth(text: &str) -> usize {
                         b'\\' => {
                             bytes.next();
                         }
-                        // A string ends with its line: what follows an unclosed one is nesting again.
+                        // A string ends with its line: what follows an unclosed one is nesting
+                        // again.
                         b'\n' => break,
                         _ if byte == quote => break,
                         _ => {}

@@ -1,4 +1,5 @@
-//! Recognition of a model by the names of its two files: `FILE.netdef` and `init_FILE.netdef`, and no other.
+//! Recognition of a model by the names of its two files: `FILE.netdef` and `init_FILE.netdef`, and
+//! no other.
 
 use trtserver_plugin_api::author::{Error, ModelProbe};
 

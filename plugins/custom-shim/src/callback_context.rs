@@ -1,7 +1,8 @@
 //! Maps the context that a library passes to a callback to the execution it belongs to.
 //!
-//! A context is a number, not a pointer: the instance's slot, and a serial number that is unique to the payload. A
-//! callback with a stale or invalid context therefore finds no execution and accesses no memory.
+//! A context is a number, not a pointer: the instance's slot, and a serial number that is unique to
+//! the payload. A callback with a stale or invalid context therefore finds no execution and
+//! accesses no memory.
 
 use crate::session::ExecuteSession;
 use std::ffi::c_void;
@@ -39,7 +40,8 @@ struct Work {
     session: *mut ExecuteSession<'static>,
 }
 
-// SAFETY: the session is accessed under the lock only, and its content may be used from any thread, one at a time.
+// SAFETY: the session is accessed under the lock only, and its content may be used from any thread,
+// one at a time.
 unsafe impl Send for Work {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,7 +72,8 @@ impl ContextSlot {
         lock(&FREE).slots.push(self);
     }
 
-    /// The context of the first payload of the next execution; the contexts of its other payloads follow it.
+    /// The context of the first payload of the next execution; the contexts of its other payloads
+    /// follow it.
     pub fn next_context(&self) -> CallbackContexts {
         let work = lock(&self.work);
         CallbackContexts(self.number << SERIAL_BITS | (work.first + work.count))
@@ -113,7 +116,8 @@ impl CallbackContexts {
     }
 }
 
-/// Calls `f` with the session and the index of the payload of that context. `None`: no such payload is executing.
+/// Calls `f` with the session and the index of the payload of that context. `None`: no such payload
+/// is executing.
 pub fn with_session<R>(
     context: *mut c_void,
     f: impl FnOnce(&mut ExecuteSession<'static>, usize) -> R,

@@ -1,7 +1,7 @@
 //! The functions that a library calls while it executes, one set for each generation.
 //!
-//! They validate arguments as far as C allows: a null pointer, an impossible size or shape, or a stale context returns
-//! false and is logged.
+//! They validate arguments as far as C allows: a null pointer, an impossible size or shape, or a
+//! stale context returns false and is logged.
 
 use crate::backend::log_warning;
 use crate::callback_context;
@@ -46,7 +46,8 @@ unsafe fn text<'a>(name: *const c_char) -> CallbackResult<&'a [u8]> {
 }
 
 /// # Safety
-/// `name` is null or a C string, `content` and `content_byte_size` null or variables to write; the latter is set if `has_hint`.
+/// `name` is null or a C string, `content` and `content_byte_size` null or variables to write; the
+/// latter is set if `has_hint`.
 unsafe fn next_input(
     context: Context,
     name: *const c_char,

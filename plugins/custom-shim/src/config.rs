@@ -1,4 +1,5 @@
-//! The model configuration: the fields that the backend needs, and the serialized form that a library receives.
+//! The model configuration: the fields that the backend needs, and the serialized form that a
+//! library receives.
 
 use crate::generation::Generation;
 use crate::schema::{self, FieldRule};
@@ -28,11 +29,12 @@ impl SequenceFacts {
     }
 }
 
-/// The serialized configuration for a library of that generation, followed by a zero byte, and its length without
-/// that byte.
+/// The serialized configuration for a library of that generation, followed by a zero byte, and its
+/// length without that byte.
 ///
-/// Generation A gets no length and reads up to the first zero byte. Fields whose encoding contains one (GPU number 0,
-/// a policy without settings) are therefore left out, so that it reads a complete message.
+/// Generation A gets no length and reads up to the first zero byte. Fields whose encoding contains
+/// one (GPU number 0, a policy without settings) are therefore left out, so that it reads a
+/// complete message.
 pub fn bytes_for(generation: Generation, config: &[u8]) -> (Vec<u8>, usize) {
     let zero_free = generation == Generation::V0_10;
     let mut bytes = filter_fields(config, schema::model_config(generation), zero_free);

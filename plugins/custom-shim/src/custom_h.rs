@@ -1,8 +1,9 @@
 //! The functions and structures of `custom.h` in all its generations, for LP64 machines.
 //!
-//! Functions of a library are `C-unwind`: a C++ exception that escapes one then aborts the process instead of being
-//! undefined behaviour. Version 2's callbacks omit the last pointer, `memory_type_id`: libraries of
-//! 1.6 and 1.7 do not pass it, and libraries of later releases set the variable behind it themselves.
+//! Functions of a library are `C-unwind`: a C++ exception that escapes one then aborts the process
+//! instead of being undefined behaviour. Version 2's callbacks omit the last pointer,
+//! `memory_type_id`: libraries of 1.6 and 1.7 do not pass it, and libraries of later releases set
+//! the variable behind it themselves.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;

@@ -1,5 +1,6 @@
-//! Oracles for fuzzing: a custom library that calls back with arbitrary arguments, and arbitrary model configurations. Each
-//! panics when a property does not hold. `fuzz/` drives them with libFuzzer; a unit test runs them over `fuzz/seeds`.
+//! Oracles for fuzzing: a custom library that calls back with arbitrary arguments, and arbitrary
+//! model configurations. Each panics when a property does not hold. `fuzz/` drives them with
+//! libFuzzer; a unit test runs them over `fuzz/seeds`.
 
 mod expected; // what callbacks must return and requests must get
 mod library; // a library that follows a script
@@ -18,8 +19,8 @@ pub type Oracle = fn(&[u8]);
 pub const ORACLES: &[(&str, Oracle)] =
     &[("custom_config", custom_config), ("custom_library", custom_library)];
 
-/// A generation (one byte) and a serialized `ModelConfig`. What the library receives is a complete message of fields that
-/// its generation knows; passing it on once more changes nothing.
+/// A generation (one byte) and a serialized `ModelConfig`. What the library receives is a complete
+/// message of fields that its generation knows; passing it on once more changes nothing.
 pub fn custom_config(bytes: &[u8]) {
     let Some((generation, config)) = bytes.split_first() else { return };
     let generation = pick_generation(*generation);

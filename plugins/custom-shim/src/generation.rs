@@ -71,8 +71,8 @@ impl RequestedGeneration {
     }
 }
 
-/// The generation of a library. `version` is the result of its `CustomVersion`, if exported; `requested` comes from the
-/// model's parameter, `default` from the backend's setting.
+/// The generation of a library. `version` is the result of its `CustomVersion`, if exported;
+/// `requested` comes from the model's parameter, `default` from the backend's setting.
 pub fn choose_generation(
     requested: Option<RequestedGeneration>,
     default: Option<RequestedGeneration>,

@@ -1,4 +1,5 @@
-//! An instance: one context of a library, initialised, executed and finalised on the instance's thread.
+//! An instance: one context of a library, initialised, executed and finalised on the instance's
+//! thread.
 
 use crate::callback_context::ContextSlot;
 use crate::callbacks::{
@@ -41,7 +42,8 @@ struct LibraryHandle {
     log: Scope,
 }
 
-/// Arguments of initialise. Valid as long as the instance: some libraries keep pointers into them, although they must not.
+/// Arguments of initialise. Valid as long as the instance: some libraries keep pointers into them,
+/// although they must not.
 struct InitializeArguments {
     config: (Vec<u8>, usize),
     _name: CString,
@@ -183,7 +185,8 @@ impl Instance for CustomInstance {
 }
 
 impl CustomInstance {
-    /// An instance of a library with these functions, initialised. `exports_version`: the library has `CustomVersion`.
+    /// An instance of a library with these functions, initialised. `exports_version`: the library
+    /// has `CustomVersion`.
     pub fn initialize(
         model: &Arc<CustomModel>,
         context: &InstanceContext,
@@ -263,7 +266,8 @@ impl Drop for CustomInstance {
     }
 }
 
-/// Whether the request stands for an idle sequence slot: the host sends it without a correlation id.
+/// Whether the request stands for an idle sequence slot: the host sends it without a correlation
+/// id.
 fn is_null(model: &CustomModel, request: Request<'_>) -> bool {
     model.facts.sequences
         && request.correlation_id() == 0

@@ -1,4 +1,5 @@
-//! Libraries written for `custom.h`, the custom backend interface of the TensorRT Inference Server, unmodified.
+//! Libraries written for `custom.h`, the custom backend interface of the TensorRT Inference Server,
+//! unmodified.
 //!
 //! ```text
 //! backend.rs ── generation.rs           which of the four interfaces a library speaks

@@ -1,8 +1,9 @@
 //! Custom libraries: opened once each, never closed.
 //!
-//! Opened with lazy and local binding, as TRTIS did: missing symbols that are never used do not matter, and two libraries
-//! may define the same names. Models that name the same file share its image, and so its globals. A file that was
-//! replaced since is loaded as a second image; models that use the old image keep it.
+//! Opened with lazy and local binding, as TRTIS did: missing symbols that are never used do not
+//! matter, and two libraries may define the same names. Models that name the same file share its
+//! image, and so its globals. A file that was replaced since is loaded as a second image; models
+//! that use the old image keep it.
 
 use crate::custom_h::{
     ErrorString, Execute, ExecuteA, ExecuteB, ExecuteV2, Finalize, Initialize, InitializeA,
@@ -71,8 +72,8 @@ pub fn open_library(path: &Path) -> Result<&'static CustomLibrary, Error> {
         .map_err(|fault| cannot_open(format_args!("{}: {fault}", path.display())))?;
     // The loader returns the old image for a known path, even if the file was replaced.
     let spelled = spell(path, known.iter().filter(same_path).count());
-    // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as
-    // the rest of it is.
+    // SAFETY: the operator placed the library in the model repository; its initialisers are trusted
+    // as the rest of it is.
     let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) };
     let image = image.map_err(|e| cannot_open(loader_message(&e)))?;
     // SAFETY: the symbol has this type in every release that has it, and takes nothing.
@@ -118,8 +119,8 @@ impl CustomLibrary {
         let [Ok(initialize), Ok(finalize), Ok(error_string), Ok(execute)] = found else {
             return Err(Error::internal("a required symbol is missing"));
         };
-        // SAFETY: addresses of functions, whose types are those of the generation that the configuration
-        // or the library itself names. Nothing else can verify it.
+        // SAFETY: addresses of functions, whose types are those of the generation that the
+        // configuration or the library itself names. Nothing else can verify it.
         unsafe {
             Ok(LibraryEntries {
                 initialize: match generation {

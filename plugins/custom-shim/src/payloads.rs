@@ -1,7 +1,7 @@
 //! A batch as a library sees it: the array of payloads and the small arrays that they point into.
 //!
-//! Names point into the model, shapes into the host's views. Reused from batch to batch, so that executing allocates
-//! nothing.
+//! Names point into the model, shapes into the host's views. Reused from batch to batch, so that
+//! executing allocates nothing.
 
 use crate::callback_context::CallbackContexts;
 use crate::custom_h::{Payload, PayloadA};

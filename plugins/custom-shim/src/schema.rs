@@ -1,4 +1,5 @@
-//! Which fields of `ModelConfig` a generation knows: the numbers of docs/protocol/v1.md §2.5 that its releases had.
+//! Which fields of `ModelConfig` a generation knows: the numbers of docs/protocol/v1.md §2.5 that
+//! its releases had.
 
 use crate::generation::{Generation, PARAMETER};
 use trtserver_proto_wire::Fields;
@@ -7,7 +8,8 @@ use trtserver_proto_wire::Fields;
 pub enum FieldRule {
     /// Unchanged.
     Keep,
-    /// Limited to `i32::MAX`: the field was a signed 32-bit number, and a larger value would be read as negative.
+    /// Limited to `i32::MAX`: the field was a signed 32-bit number, and a larger value would be
+    /// read as negative.
     Int32,
     /// An enumeration; values above this one are left out.
     UpTo(u64),
@@ -62,8 +64,8 @@ const CONTROL_INPUT_BASE: &[(u32, FieldRule)] = &[
     (2, MessageIf(&[(1, Keep), (2, Keep)], |rest| Fields::new(rest).varint(1) <= 1)),
 ];
 
-/// v1.13, after which the version 1 protocol did not change. Earlier releases skip unknown fields; no field was
-/// renumbered.
+/// v1.13, after which the version 1 protocol did not change. Earlier releases skip unknown fields;
+/// no field was renumbered.
 const V1: &[(u32, FieldRule)] = &[
     (1, Keep),
     (2, Keep),

@@ -82,7 +82,8 @@ impl<'a> PayloadState<'a> {
     }
 }
 
-/// State of one execution. The instance provides its vectors and takes them back, so that executing allocates nothing.
+/// State of one execution. The instance provides its vectors and takes them back, so that executing
+/// allocates nothing.
 pub struct ExecuteSession<'a> {
     pub states: Vec<PayloadState<'a>>,
     pub cursors: Vec<Cursor>,
@@ -96,7 +97,8 @@ pub struct ExecuteSession<'a> {
     pub log: &'a Scope,
 }
 
-/// Zeros that null requests read, allocated on first use. Never written, so the pages take no physical memory.
+/// Zeros that null requests read, allocated on first use. Never written, so the pages take no
+/// physical memory.
 #[derive(Default)]
 pub struct ZeroBlock(Vec<u128>);
 
@@ -114,7 +116,8 @@ impl ZeroBlock {
 const END: (*const u8, u64) = (ptr::null(), 0);
 
 impl ExecuteSession<'_> {
-    /// The next block of an input: address and size, or null at the end. `hint`: `None` in generations without.
+    /// The next block of an input: address and size, or null at the end. `hint`: `None` in
+    /// generations without.
     pub fn next_input(
         &mut self,
         payload: usize,
@@ -137,7 +140,8 @@ impl ExecuteSession<'_> {
                 Ok(if hint == Some(0) { END } else { cursor.next(input) })
             }
             _ if state.null => {
-                // A null request has every input that the library names, all zeros. The size of an unlisted one is that of the hint.
+                // A null request has every input that the library names, all zeros. The size of an
+                // unlisted one is that of the hint.
                 let hint = hint.unwrap_or(0);
                 let known = state.others.iter().position(|(other, _)| other == name);
                 let at = known.unwrap_or_else(|| {
@@ -227,7 +231,8 @@ impl Cursor {
 }
 
 impl Zeros {
-    /// `max` bounds the total: a hint may be any number, and a library that reads to the end must reach one.
+    /// `max` bounds the total: a hint may be any number, and a library that reads to the end must
+    /// reach one.
     fn next(&mut self, hint: u64, max: u64, block: &mut ZeroBlock) -> (*const u8, u64) {
         if hint == 0 {
             return END;
@@ -243,7 +248,8 @@ impl Zeros {
 }
 
 impl DeclaredOutput {
-    /// Infers the shape of an output from its size: one variable dimension at most, found by division.
+    /// Infers the shape of an output from its size: one variable dimension at most, found by
+    /// division.
     fn infer(&self, rows: usize, bytes: u64, shape: &mut Vec<i64>) -> Result<(), String> {
         shape.clear();
         shape.extend(self.batched.then_some(rows as i64));

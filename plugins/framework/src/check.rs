@@ -1,7 +1,8 @@
-//! The tensors that a model's file declares against its configuration, and the plan for execution that results.
+//! The tensors that a model's file declares against its configuration, and the plan for execution
+//! that results.
 //!
-//! Every configured tensor must exist in the file with the same type and a compatible shape; every input that the file
-//! requires must be configured or added by the host. Outputs may be omitted.
+//! Every configured tensor must exist in the file with the same type and a compatible shape; every
+//! input that the file requires must be configured or added by the host. Outputs may be omitted.
 
 use crate::config::{Config, ConfiguredTensor};
 use crate::fault::PluginFault;
@@ -13,8 +14,8 @@ pub trait TensorDeclaration {
     /// How the framework names it in a run.
     type Handle;
 
-    /// What a file says of the shapes of outputs is a hint: exporters write wrong ones, and the framework runs such files.
-    /// The configuration wins over it.
+    /// What a file says of the shapes of outputs is a hint: exporters write wrong ones, and the
+    /// framework runs such files. The configuration wins over it.
     const OUTPUT_SHAPES_ARE_HINTS: bool = false;
 
     fn name(&self) -> &str;
@@ -34,7 +35,8 @@ pub trait TensorDeclaration {
     /// `None` for types that the framework lacks.
     fn handle(&self, dtype: u32) -> Option<Self::Handle>;
 
-    /// What an error about shapes begins with. `kind` is `input` or `output`; `full` is the configuration's shape.
+    /// What an error about shapes begins with. `kind` is `input` or `output`; `full` is the
+    /// configuration's shape.
     fn shape_error(&self, model: &str, kind: &str, full: &[i64]) -> String {
         let _ = (kind, full);
         format!("model '{model}', tensor '{}'", self.name())
@@ -130,8 +132,8 @@ pub fn check_tensors<T: TensorDeclaration>(
     Ok(TensorPlan { inputs, outputs: plan_outputs, batching, whole_batch, notes })
 }
 
-/// A tensor that the configuration does not list, as the file declares it. `None` if the plugin interface lacks its type:
-/// such a tensor cannot be requested.
+/// A tensor that the configuration does not list, as the file declares it. `None` if the plugin
+/// interface lacks its type: such a tensor cannot be requested.
 fn host_slot<T: TensorDeclaration>(declared: &T) -> Option<TensorSlot<T::Handle>> {
     let Element::Known(dtype) = declared.element() else { return None };
     let (dims, unranked) = slot_dims(declared.dims());
@@ -257,7 +259,8 @@ impl<T: TensorDeclaration> TensorNames<'_, T> {
         })
     }
 
-    /// A shape that says the same as the file's may be the file's, written by completion: it does not bind.
+    /// A shape that says the same as the file's may be the file's, written by completion: it does
+    /// not bind.
     fn configured_shape(&self, decl: &ConfiguredTensor, declared: Dims<'_>) -> ConfiguredShape {
         let dims = self.full_dims(decl);
         // Completion writes `dims: [ 1 ]` for a scalar.

@@ -1,11 +1,14 @@
 //! Autocomplete: adds inputs, outputs, batch size and scheduler that a configuration omits.
 //!
-//! Batch size: kept if given. Else it becomes the default of the plugin (setting `default-max-batch-size`) if the first
-//! dimension of every tensor is a batch dimension: dynamic, of one name in all tensors (or without a name in all), in no
-//! configured tensor's dims, and if a run of several rows gives as many rows in every output. A model that batches more than
-//! one row gets `dynamic_batching {}` unless a scheduler is configured, or the names contradict its batch size.
+//! Batch size: kept if given. Else it becomes the default of the plugin (setting
+//! `default-max-batch-size`) if the first dimension of every tensor is a batch dimension: dynamic,
+//! of one name in all tensors (or without a name in all), in no configured tensor's dims, and if a
+//! run of several rows gives as many rows in every output. A model that batches more than one row
+//! gets `dynamic_batching {}` unless a scheduler is configured, or the names contradict its batch
+//! size.
 //!
-//! A dimension of 0, which no configuration can express, is added as -1; the file still decides which shapes run.
+//! A dimension of 0, which no configuration can express, is added as -1; the file still decides
+//! which shapes run.
 
 use crate::check::{Dims, Element, ModelTensors, TensorDeclaration};
 use crate::config::{Config, ConfiguredTensor};
@@ -17,8 +20,8 @@ use trtserver_plugin_api::author::Scope;
 /// Server setting for the batch size of models that can batch and declare none.
 pub const SETTING: &str = "default-max-batch-size";
 
-/// Whether the file has to be read. A configuration with inputs and outputs is complete: without a batch size the
-/// model does not batch.
+/// Whether the file has to be read. A configuration with inputs and outputs is complete: without a
+/// batch size the model does not batch.
 pub fn is_needed(config: &Config) -> bool {
     config.inputs.is_empty() || config.outputs.is_empty()
 }
@@ -52,11 +55,13 @@ impl ConfigAdditions {
     }
 }
 
-/// The additions. `expect_rows` runs the model with several rows of zeros; it returns why their number is not that of every
-/// output, and is called only if everything else says that the model batches.
+/// The additions. `expect_rows` runs the model with several rows of zeros; it returns why their
+/// number is not that of every output, and is called only if everything else says that the model
+/// batches.
 ///
 /// # Errors
-/// A tensor that a configuration cannot express, or a batch size for a model that cannot batch. The caller adds which model.
+/// A tensor that a configuration cannot express, or a batch size for a model that cannot batch. The
+/// caller adds which model.
 pub fn config_patch<T: TensorDeclaration>(
     config: &Config,
     tensors: &ModelTensors<'_, T>,
@@ -204,7 +209,8 @@ fn expect_one_name<T: TensorDeclaration>(tensors: &ModelTensors<'_, T>) -> Resul
     }
 }
 
-/// Whether a configured tensor has as many dimensions as in the file, and thus includes the batch dimension.
+/// Whether a configured tensor has as many dimensions as in the file, and thus includes the batch
+/// dimension.
 fn says_unbatched<T: TensorDeclaration>(config: &Config, tensors: &ModelTensors<'_, T>) -> bool {
     let same_rank = |decls: &[ConfiguredTensor], tensors: &[T]| {
         decls.iter().any(|decl| {
@@ -251,8 +257,9 @@ fn tensor_text<T: TensorDeclaration>(
         escape_name(tensor.name()),
         type_name(dtype)
     );
-    // A configuration must have dims. With batching, one element per row is a reshape to no dimensions.
-    // Without batching such a reshape is not allowed, so `dims: [1]` stands for a scalar.
+    // A configuration must have dims. With batching, one element per row is a reshape to no
+    // dimensions. Without batching such a reshape is not allowed, so `dims: [1]` stands for a
+    // scalar.
     if dims.is_empty() {
         text.push_str(if batching {
             "dims: [ 1 ] reshape { shape: [ ] } "

@@ -114,7 +114,8 @@ fn first_dimensions_of_several_names_are_not_a_batch() {
             "{note}"
         );
         assert!(note.contains(why), "{note}");
-        // The user's batch size holds, but requests of several clients are not put into one batch unasked.
+        // The user's batch size holds, but requests of several clients are not put into one batch
+        // unasked.
         let config = Config { max_batch_size: 8, ..named() };
         let run = || panic!("a configured batch size needs no run");
         let ConfigAdditions { text, notes } =

@@ -1,7 +1,8 @@
 //! The model configuration: its tensors, and the fields that the model descriptor lacks.
 //!
-//! Sequence controls, states, batch inputs, accelerators and operator libraries are read from the serialized `ModelConfig`, whose field numbers
-//! never change, by iterating over its fields: a protobuf library would be most of the plugin's size.
+//! Sequence controls, states, batch inputs, accelerators and operator libraries are read from the
+//! serialized `ModelConfig`, whose field numbers never change, by iterating over its fields: a
+//! protobuf library would be most of the plugin's size.
 
 use crate::fault::PluginFault;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Executes a batch: several requests in one run where the framework can, else each request by itself.
+//! Executes a batch: several requests in one run where the framework can, else each request by
+//! itself.
 
 use crate::fault::PluginFault;
 use crate::merge::have_equal_inputs;
@@ -12,7 +13,8 @@ pub trait Executor {
     /// Ragged or batch inputs: the requests of a batch are executed in one run or fail together.
     fn whole_batch(&self) -> bool;
 
-    /// Several requests may be executed in one run: the model has a batch dimension, and no run has shown that outputs lack it.
+    /// Several requests may be executed in one run: the model has a batch dimension, and no run has
+    /// shown that outputs lack it.
     fn can_merge(&self) -> bool;
 
     /// Prepares one run for all requests that have not failed; false = they request no output.
@@ -21,14 +23,15 @@ pub trait Executor {
     /// A request is invalid.
     fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, PluginFault>;
 
-    /// Executes the run that was prepared. Returns why it failed, if it did: executing the requests one by one finds the
-    /// one that caused it.
+    /// Executes the run that was prepared. Returns why it failed, if it did: executing the requests
+    /// one by one finds the one that caused it.
     ///
     /// # Errors
     /// All requests fail with the error.
     fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<PluginFault>, PluginFault>;
 
-    /// Executes one request, and sends its response. Marks the start of the computation unless `computing` is set.
+    /// Executes one request, and sends its response. Marks the start of the computation unless
+    /// `computing` is set.
     ///
     /// # Errors
     /// The request fails with the error.
@@ -76,8 +79,8 @@ pub fn execute_batch(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<
     Ok(())
 }
 
-/// Executes all requests that have not failed in one run; false = execute each by itself, so that an invalid one gets its own
-/// error.
+/// Executes all requests that have not failed in one run; false = execute each by itself, so that
+/// an invalid one gets its own error.
 fn execute_merged(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<bool, Error> {
     if !executor.can_merge() || !have_equal_inputs(batch) {
         return Ok(false);

@@ -1,4 +1,5 @@
-//! What a file is that should be a model and cannot be read: a Git LFS pointer, a page of a web server, a part of a model.
+//! What a file is that should be a model and cannot be read: a Git LFS pointer, a page of a web
+//! server, a part of a model.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +12,8 @@ const MAX_MESSAGE: u64 = i32::MAX as u64;
 /// How much tells text apart.
 const HEAD: u64 = 512;
 
-/// A sentence about a file that a framework could not read as an encoded protobuf message; `None` if it looks like one.
+/// A sentence about a file that a framework could not read as an encoded protobuf message; `None`
+/// if it looks like one.
 pub fn explain_contents(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();

@@ -1,4 +1,5 @@
-//! Inputs of a request, checked against the model: names, types, shapes, sizes; and their bytes in one aligned block.
+//! Inputs of a request, checked against the model: names, types, shapes, sizes; and their bytes in
+//! one aligned block.
 
 use crate::fault::PluginFault;
 use crate::shape::{self, MAX_RANK};
@@ -124,7 +125,8 @@ impl CacheLine {
     pub const EMPTY: CacheLine = CacheLine { _bytes: [0; 64] };
 }
 
-/// Blocks for inputs that cannot be used where they are. Small ones are kept from request to request.
+/// Blocks for inputs that cannot be used where they are. Small ones are kept from request to
+/// request.
 #[derive(Default)]
 pub struct InputBlocks(Vec<Vec<CacheLine>>);
 
@@ -132,8 +134,8 @@ pub struct InputBlocks(Vec<Vec<CacheLine>>);
 const MAX_RETAINED_BYTES: usize = 1 << 20;
 
 impl InputBlocks {
-    /// Block `nth` with space for `bytes` bytes, zeroed, at the address returned. Valid until its next use or
-    /// [`InputBlocks::trim`].
+    /// Block `nth` with space for `bytes` bytes, zeroed, at the address returned. Valid until its
+    /// next use or [`InputBlocks::trim`].
     pub fn block(&mut self, nth: usize, bytes: usize) -> *mut u8 {
         if self.0.len() <= nth {
             self.0.resize_with(nth + 1, Vec::new);

@@ -1,5 +1,5 @@
-//! What the plugins of framework libraries share: finding the library, reading the model configuration, and checking requests
-//! against the tensors of a model.
+//! What the plugins of framework libraries share: finding the library, reading the model
+//! configuration, and checking requests against the tensors of a model.
 //!
 //! ```text
 //! search.rs   candidate paths of a framework's library, and opening them

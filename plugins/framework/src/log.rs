@@ -1,4 +1,5 @@
-//! Log lines of a framework's library, which is never closed, while the host's log is only valid while the backend is open.
+//! Log lines of a framework's library, which is never closed, while the host's log is only valid
+//! while the backend is open.
 
 use std::sync::{PoisonError, RwLock};
 use trtserver_plugin_api::author::Scope;
@@ -16,7 +17,8 @@ pub fn is_enabled(level: u32) -> bool {
     scope.as_ref().is_some_and(|scope| scope.enabled(level))
 }
 
-/// Logs a line at one of the interface's levels; discarded before [`send_to`] and when the backend is closed.
+/// Logs a line at one of the interface's levels; discarded before [`send_to`] and when the backend
+/// is closed.
 pub fn write_line(level: u32, line: &str) {
     if let Some(scope) = SCOPE.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
         scope.log(level, file!(), line!(), format_args!("{line}"));

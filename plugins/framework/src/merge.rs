@@ -28,7 +28,8 @@ fn size_matches_shape(request: Request<'_>, tensor: Tensor<'_>) -> bool {
     let Some(expected) = element_count(tensor.shape()) else { return false };
     rows == Some(request.batch_size())
         && match tensor.dtype().to_abi() {
-            // A surplus string in one request and a missing one in the next cancel out in the gathered input.
+            // A surplus string in one request and a missing one in the next cancel out in the
+            // gathered input.
             dtype::STRING => tensor.contiguous().is_some_and(|data| {
                 count_elements(strings::split_elements(data)) == Some(expected)
             }),

@@ -49,7 +49,8 @@ pub fn requested_position<H>(
     })
 }
 
-/// The shape of an output for clients, of the first `rank` dimensions in the buffer. `rows`: of the run, if the model batches.
+/// The shape of an output for clients, of the first `rank` dimensions in the buffer. `rows`: of the
+/// run, if the model batches.
 ///
 /// # Errors
 /// The first dimension is not the number of rows. The caller adds which model and output.
@@ -98,15 +99,15 @@ pub fn expect_configured<H>(
 }
 
 pub trait OutputOutlet {
-    /// Memory of the host, at least 64-byte aligned, valid until the response is sent; null and 0 if the output was not
-    /// requested.
+    /// Memory of the host, at least 64-byte aligned, valid until the response is sent; null and 0
+    /// if the output was not requested.
     fn block(&mut self, output: OutputTensor<'_>, bytes: usize) -> Result<(*mut u8, usize), Error> {
         let block = self.block_in(output, bytes, Memory::CPU)?;
         Ok((block.ptr, block.bytes as usize))
     }
 
-    /// As [`OutputOutlet::block`], in other memory, such as that of the instance's device; the host may choose CPU memory all the
-    /// same.
+    /// As [`OutputOutlet::block`], in other memory, such as that of the instance's device; the host
+    /// may choose CPU memory all the same.
     fn block_in(
         &mut self,
         output: OutputTensor<'_>,

@@ -1,8 +1,10 @@
-//! Whether the first dimension of a model is a batch: runs it with several rows of zeros and counts the rows of its outputs.
+//! Whether the first dimension of a model is a batch: runs it with several rows of zeros and counts
+//! the rows of its outputs.
 //!
-//! A file may call every first dimension by the same name, or by none, and mean different things: images in, found objects
-//! out. Dynamic dimensions other than the batch get one size after the other until a run succeeds. Sizes begin at 16: with a
-//! size of 1 a first dimension of rows times size would pass for the batch.
+//! A file may call every first dimension by the same name, or by none, and mean different things:
+//! images in, found objects out. Dynamic dimensions other than the batch get one size after the
+//! other until a run succeeds. Sizes begin at 16: with a size of 1 a first dimension of rows times
+//! size would pass for the batch.
 
 use crate::fault::PluginFault;
 use crate::types::{element_count, shape_text};
@@ -28,7 +30,8 @@ pub type ProbedOutput = (String, Vec<i64>);
 /// `run` executes the model with inputs of zeros of these shapes.
 ///
 /// # Errors
-/// Why the first dimension is not a batch: an output has another number of rows, or no run succeeds.
+/// Why the first dimension is not a batch: an output has another number of rows, or no run
+/// succeeds.
 pub fn expect_rows(
     inputs: &[ProbedInput<'_>],
     run: impl Fn(&[Vec<i64>]) -> Result<Vec<ProbedOutput>, PluginFault>,

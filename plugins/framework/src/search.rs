@@ -1,4 +1,5 @@
-//! Finds and opens the shared library of a framework: candidate paths in order, and the error text when none can be opened.
+//! Finds and opens the shared library of a framework: candidate paths in order, and the error text
+//! when none can be opened.
 
 use crate::fault::PluginFault;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -26,7 +27,8 @@ pub struct Framework {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum SearchPlan {
-    /// The setting or environment names the library, or a directory that contains it: no other is tried.
+    /// The setting or environment names the library, or a directory that contains it: no other is
+    /// tried.
     Named { path: PathBuf, by: String },
     /// Libraries next to the plugin, then those of the dynamic loader.
     Search { found: Vec<PathBuf>, looked_in: Vec<PathBuf>, system: Vec<&'static str> },
@@ -57,10 +59,12 @@ impl Framework {
         SearchPlan::Search { found, looked_in, system: self.system.to_vec() }
     }
 
-    /// The first library of the plan that `open` accepts. Its errors are reasons that follow the file's name and a colon.
+    /// The first library of the plan that `open` accepts. Its errors are reasons that follow the
+    /// file's name and a colon.
     ///
     /// # Errors
-    /// No library, or none that can be used: names each file and directory with the reason, and how to get one.
+    /// No library, or none that can be used: names each file and directory with the reason, and how
+    /// to get one.
     pub fn open<T>(
         &self,
         plan: SearchPlan,
@@ -120,8 +124,8 @@ impl Framework {
         )))
     }
 
-    /// The libraries of one directory, best first: by the order of `files`, then the names without a full version, which
-    /// package managers link to the right file, then the highest version.
+    /// The libraries of one directory, best first: by the order of `files`, then the names without
+    /// a full version, which package managers link to the right file, then the highest version.
     fn libraries_in(&self, dir: &Path) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
         let mut names: Vec<String> = entries
@@ -174,8 +178,9 @@ impl Framework {
     }
 }
 
-/// The plugin's directory, its `lib`, and the `lib` of the installation: `<root>/backends/NAME/libtrtserver_NAME.so` goes
-/// with `<root>/lib`, and so does the same file in a directory `VERSION` below.
+/// The plugin's directory, its `lib`, and the `lib` of the installation:
+/// `<root>/backends/NAME/libtrtserver_NAME.so` goes with `<root>/lib`, and so does the same file in
+/// a directory `VERSION` below.
 pub fn dirs_beside(plugin_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![plugin_dir.to_path_buf(), plugin_dir.join("lib")];
     // By path components, not by `..`, so that error messages show plain directories.
@@ -199,7 +204,8 @@ fn is_absent(reason: &str) -> bool {
     reason.contains("cannot open shared object file")
 }
 
-/// Opens a library with all symbols resolved. Local binding keeps its symbols from other frameworks of the process.
+/// Opens a library with all symbols resolved. Local binding keeps its symbols from other frameworks
+/// of the process.
 ///
 /// # Errors
 /// The dynamic loader's message.

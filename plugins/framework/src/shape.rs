@@ -1,15 +1,16 @@
-//! Shapes of single requests: inputs as the model takes them, and outputs that are known before the run.
+//! Shapes of single requests: inputs as the model takes them, and outputs that are known before the
+//! run.
 
 use crate::slot::TensorSlot;
 use crate::types::{element_count, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 
-/// Maximum rank of a tensor. Frameworks have higher limits or none, but models stay below ten; the limit keeps shapes on the
-/// stack.
+/// Maximum rank of a tensor. Frameworks have higher limits or none, but models stay below ten; the
+/// limit keeps shapes on the stack.
 pub const MAX_RANK: usize = 32;
 
-/// The model's shape for an input of the request's shape `given` (batch dimension included); `None` if they do not
-/// match. The configuration's reshape is applied if the host has not done so.
+/// The model's shape for an input of the request's shape `given` (batch dimension included); `None`
+/// if they do not match. The configuration's reshape is applied if the host has not done so.
 pub fn for_model<'a, H>(
     slot: &TensorSlot<H>,
     batching: bool,
@@ -37,8 +38,8 @@ pub fn for_model<'a, H>(
     (slot.unranked || shape_fits(&slot.dims, shape)).then_some(shape)
 }
 
-/// Shape and size of an output if its shape is fixed in the file except for the batch dimension. `rows`: of the
-/// request, if the model batches.
+/// Shape and size of an output if its shape is fixed in the file except for the batch dimension.
+/// `rows`: of the request, if the model batches.
 pub fn before_run<'a, H>(
     slot: &TensorSlot<H>,
     rows: Option<usize>,

@@ -1,4 +1,5 @@
-//! A tensor of a model as execution needs it, after the model's signature and the configuration were found to agree.
+//! A tensor of a model as execution needs it, after the model's signature and the configuration
+//! were found to agree.
 
 /// One tensor. `H` is how the framework names it in a run.
 #[derive(Debug, Clone)]
@@ -6,8 +7,8 @@ pub struct TensorSlot<H> {
     pub name: String,
     /// One of the interface's types.
     pub dtype: u32,
-    /// The model's own shape, batch dimension first if it batches, -1 = dynamic. Of an output, the configured shape if that
-    /// contradicts the file's.
+    /// The model's own shape, batch dimension first if it batches, -1 = dynamic. Of an output, the
+    /// configured shape if that contradicts the file's.
     pub dims: Vec<i64>,
     /// The model does not say how many dimensions there are.
     pub unranked: bool,
@@ -16,16 +17,19 @@ pub struct TensorSlot<H> {
     /// Shape for clients and shape for the model, where the configuration reshapes.
     pub reshape: Option<(Vec<i64>, Vec<i64>)>,
     pub optional: bool,
-    /// A ragged input, or an output that `batch_output` cuts: in a run it has the elements of all requests, in one dimension.
+    /// A ragged input, or an output that `batch_output` cuts: in a run it has the elements of all
+    /// requests, in one dimension.
     pub flat: bool,
-    /// An output that is an input of the model: the framework does not write it to a preallocated block.
+    /// An output that is an input of the model: the framework does not write it to a preallocated
+    /// block.
     pub passed: bool,
     /// Shape in the configuration, for an output whose declared shape is a hint.
     pub configured: Option<ConfiguredShape>,
     pub handle: H,
 }
 
-/// The shape that a configuration gives an output, batch dimension first if the model batches, -1 = any.
+/// The shape that a configuration gives an output, batch dimension first if the model batches, -1 =
+/// any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredShape {
     pub dims: Vec<i64>,
@@ -35,7 +39,8 @@ pub struct ConfiguredShape {
     pub contradicts: Option<Vec<i64>>,
 }
 
-/// Configured tensors come first, in the configuration's order, so its positions are positions here.
+/// Configured tensors come first, in the configuration's order, so its positions are positions
+/// here.
 #[derive(Debug, Clone)]
 pub struct TensorPlan<H> {
     pub inputs: Vec<TensorSlot<H>>,

@@ -43,7 +43,8 @@ pub fn count_elements(mut elements: Elements<'_>) -> Option<usize> {
     elements.try_fold(0, |n, element| element.is_ok().then_some(n + 1))
 }
 
-/// Checks the elements of input `name` before anything is allocated for them, and returns their number.
+/// Checks the elements of input `name` before anything is allocated for them, and returns their
+/// number.
 ///
 /// # Errors
 /// An element is truncated, or their number is not that of the shape.

@@ -1,4 +1,5 @@
-//! Execution accelerators of a model: which execution providers of the library its sessions use, with which options.
+//! Execution accelerators of a model: which execution providers of the library its sessions use,
+//! with which options.
 //!
 //! | `execution_accelerators` | provider | instances |
 //! |---|---|---|
@@ -7,7 +8,8 @@
 //! | `gpu_execution_accelerator`: `tensorrt` | TensorRT, CUDA for what it does not take | on GPUs |
 //! | `cpu_execution_accelerator`: `openvino` | OpenVINO | others |
 //!
-//! Nothing is ignored: an unknown accelerator or option is refused, and so is one for which the model has no instance.
+//! Nothing is ignored: an unknown accelerator or option is refused, and so is one for which the
+//! model has no instance.
 
 use crate::provider::ExecutionProvider;
 use crate::provider_options::{self, OptionRule};
@@ -17,7 +19,8 @@ use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files::FilePlaces;
 
-/// Server setting: the most bytes of GPU memory that the arena of an instance may take, and its default.
+/// Server setting: the most bytes of GPU memory that the arena of an instance may take, and its
+/// default.
 pub const LIMIT_SETTING: &str = "gpu-memory-limit";
 /// Server setting: the directory of files that options of accelerators name.
 pub const DIRECTORY_SETTING: &str = "accelerator-directory";
@@ -206,8 +209,8 @@ fn build_provider_options(
     Ok(options)
 }
 
-/// The paths of a list with semicolons in the directory for such files. A configuration may come with a load request, so
-/// it must not name other files.
+/// The paths of a list with semicolons in the directory for such files. A configuration may come
+/// with a load request, so it must not name other files.
 fn inside(directory: Option<&Path>, paths: &str) -> Result<String, String> {
     let Some(directory) = directory else {
         return Err(format!(

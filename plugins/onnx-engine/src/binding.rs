@@ -57,7 +57,8 @@ impl IoBinding {
     pub fn outputs(&self) -> Result<Vec<OnnxValue>, PluginFault> {
         let (runtime, allocator) = (self.runtime, self.runtime.allocator);
         let (mut list, mut n) = (ptr::null_mut::<*mut OrtValue>(), 0);
-        // SAFETY: the binding is alive. On success the list holds `n` values, which are ours; the list is freed once.
+        // SAFETY: the binding is alive. On success the list holds `n` values, which are ours; the
+        // list is freed once.
         unsafe {
             ort!(
                 runtime,

@@ -1,9 +1,10 @@
 //! Cached runs: bindings of inputs and outputs, reused for requests with equal shapes.
 //!
-//! Creating values over request memory and looking up their names costs ONNX Runtime up to a third of a small run;
-//! copying a few tensors into and out of fixed memory costs almost nothing. So the second request with the same inputs,
-//! shapes and requested outputs gets a cached run, if its tensors are small and the shapes of its outputs are known. All
-//! others are passed by pointer: see `inputs.rs` and `outputs.rs`.
+//! Creating values over request memory and looking up their names costs ONNX Runtime up to a third
+//! of a small run; copying a few tensors into and out of fixed memory costs almost nothing. So the
+//! second request with the same inputs, shapes and requested outputs gets a cached run, if its
+//! tensors are small and the shapes of its outputs are known. All others are passed by pointer: see
+//! `inputs.rs` and `outputs.rs`.
 
 use crate::binding::IoBinding;
 use crate::check::TensorSlot;
@@ -20,7 +21,8 @@ use trtserver_plugin_api::author::{Dtype, Request};
 
 /// Maximum number of cached runs of an instance, and of fingerprints of recent requests.
 const MAX_RUNS: usize = 8;
-/// Maximum bytes of all inputs and outputs of a cached run. At 32 KiB the copies cost as much as they save.
+/// Maximum bytes of all inputs and outputs of a cached run. At 32 KiB the copies cost as much as
+/// they save.
 const MAX_BYTES: usize = 8 << 10;
 
 /// The cached runs of one instance, most recently used first.
@@ -80,8 +82,8 @@ impl CachedRuns {
         self.runs.clear();
     }
 
-    /// Whether an equal request is in the ring. If so it is removed, so that an evicted run is not recreated at once;
-    /// otherwise it is added.
+    /// Whether an equal request is in the ring. If so it is removed, so that an evicted run is not
+    /// recreated at once; otherwise it is added.
     fn is_known(&mut self, request: Request<'_>) -> bool {
         let print = fingerprint(request);
         if let Some(known) = self.recent.iter_mut().find(|known| **known == Some(print)) {
@@ -168,8 +170,8 @@ impl CachedRun {
         let start = memory.as_mut_ptr();
         let runtime = model.session.runtime;
         let value = |slot: &TensorSlot, place: &TensorLocation, shape: &[i64]| {
-            // SAFETY: the location is within the memory and aligned to a line. The memory is accessed through
-            // pointers only, and outlives the binding.
+            // SAFETY: the location is within the memory and aligned to a line. The memory is
+            // accessed through pointers only, and outlives the binding.
             unsafe {
                 let data = start.add(place.line).cast();
                 OnnxValue::over(runtime, slot.handle.element, shape, data, place.bytes)
@@ -210,7 +212,8 @@ impl CachedRun {
     /// Copies the inputs of a matching request.
     pub fn fill(&mut self, request: Request<'_>) -> Result<(), PluginFault> {
         for (place, tensor) in self.inputs.iter().zip(request.inputs()) {
-            // SAFETY: the location is within the memory, and no run is in progress: this has `&mut self`.
+            // SAFETY: the location is within the memory, and no run is in progress: this has
+            // `&mut self`.
             let to = unsafe {
                 let start = self.memory.as_mut_ptr().add(place.line).cast();
                 std::slice::from_raw_parts_mut(start, place.bytes)

@@ -1,4 +1,5 @@
-//! What the check of a model's signature against its configuration needs to know of ONNX Runtime's tensors.
+//! What the check of a model's signature against its configuration needs to know of ONNX Runtime's
+//! tensors.
 
 use crate::session::{SessionTensor, Signature};
 use crate::types;

@@ -1,8 +1,10 @@
-//! Executes batches: several requests in one run where their shapes agree (see `merge.rs`), else each request by itself.
+//! Executes batches: several requests in one run where their shapes agree (see `merge.rs`), else
+//! each request by itself.
 //!
-//! A small request like an earlier one is copied into a cached run (see `cached_runs.rs`). Else inputs are used in place;
-//! outputs are written to memory of the host when their shape is known before the run, and adopted by the host when it is
-//! not. Strings are copied. Per-request data is in vectors that keep their capacity.
+//! A small request like an earlier one is copied into a cached run (see `cached_runs.rs`). Else
+//! inputs are used in place; outputs are written to memory of the host when their shape is known
+//! before the run, and adopted by the host when it is not. Strings are copied. Per-request data is
+//! in vectors that keep their capacity.
 
 use crate::cached_runs::CachedRuns;
 use crate::model::OnnxModel;
@@ -18,7 +20,8 @@ use trtserver_framework::inputs::{InputBlocks, InputClaims};
 use trtserver_plugin_api::author::{Batch, Request};
 
 pub struct OnnxInstance {
-    /// Before the model in this struct, so that it is dropped first: its bindings refer to the model's session.
+    /// Before the model in this struct, so that it is dropped first: its bindings refer to the
+    /// model's session.
     pub cached: CachedRuns,
     pub model: Arc<OnnxModel>,
     pub scratch: RunScratch,
@@ -46,8 +49,8 @@ pub struct RunScratch {
     pub failed: Vec<bool>,
 }
 
-// SAFETY: ONNX Runtime allows using sessions and values on any thread; pointers in the scratch space point into the model, or
-// are used during one call only.
+// SAFETY: ONNX Runtime allows using sessions and values on any thread; pointers in the scratch
+// space point into the model, or are used during one call only.
 unsafe impl Send for OnnxInstance {}
 
 impl OnnxInstance {
@@ -123,8 +126,8 @@ impl Executor for OnnxInstance {
             let ran = scratch.run(model);
             batch.mark_compute_end();
             match ran {
-                // The graph may produce another shape than the file declares. The library then refuses to
-                // write into a block of the declared size, so retry once without blocks.
+                // The graph may produce another shape than the file declares. The library then
+                // refuses to write into a block of the declared size, so retry once without blocks.
                 Err(fault) if blocks && is_wrong_block(&fault) => {
                     drop(response);
                     scratch.clear_outputs();
@@ -154,8 +157,8 @@ impl RunScratch {
     }
 
     fn clear_outputs(&mut self) {
-        // Outputs that the library allocated and that were not passed on: only after an error. Values over
-        // blocks of the host are in `outputs` and freed there.
+        // Outputs that the library allocated and that were not passed on: only after an error.
+        // Values over blocks of the host are in `outputs` and freed there.
         for (&raw, &(_, block)) in self.output_values.iter().zip(&self.requested) {
             if !block && let Some(runtime) = runtime::opened_runtime() {
                 // SAFETY: null, or a value that the run allocated and that was not passed on.
@@ -173,7 +176,8 @@ impl RunScratch {
         if self.output_names.is_empty() {
             return Ok(());
         }
-        // SAFETY: names live in the plan, values in this scratch; the blocks of outputs are distinct.
+        // SAFETY: names live in the plan, values in this scratch; the blocks of outputs are
+        // distinct.
         unsafe {
             model.session.run(
                 &self.input_names,
@@ -187,6 +191,7 @@ impl RunScratch {
 
 /// ONNX Runtime reports that an output has another shape than the block provided for it.
 pub fn is_wrong_block(fault: &PluginFault) -> bool {
-    // There is no error code for it: the first text is that of new releases, the second that of older ones.
+    // There is no error code for it: the first text is that of new releases, the second that of
+    // older ones.
     fault.text.contains("pre-allocated") || fault.text.contains("shape verification failed")
 }

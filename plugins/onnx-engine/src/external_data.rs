@@ -1,5 +1,6 @@
-//! Files that an ONNX model names: weights beside it (`external_data` of its tensors) and compiled parts (nodes `EPContext`).
-//! They lie where files of the model may lie; what the library checks itself differs from release to release.
+//! Files that an ONNX model names: weights beside it (`external_data` of its tensors) and compiled
+//! parts (nodes `EPContext`). They lie where files of the model may lie; what the library checks
+//! itself differs from release to release.
 //!
 //! The file is read field by field, without the tensors' data, so that a large model costs little.
 
@@ -231,11 +232,12 @@ impl ModelWalk<'_> {
     }
 }
 
-/// Refuses an ONNX model with names of files that lie elsewhere. `folder`, which was judged or is the operator's,
-/// is searched for them in place of the model's own directory, if there is one.
+/// Refuses an ONNX model with names of files that lie elsewhere. `folder`, which was judged or is
+/// the operator's, is searched for them in place of the model's own directory, if there is one.
 ///
 /// # Errors
-/// Names the model, its file and the other one. A malformed file is not an error: the library refuses it.
+/// Names the model, its file and the other one. A malformed file is not an error: the library
+/// refuses it.
 pub fn check_external_data(
     model: &str,
     places: &FilePlaces,

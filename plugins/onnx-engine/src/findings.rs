@@ -1,4 +1,5 @@
-//! What runs have shown of a model version: outputs whose shapes are not what file and configuration say.
+//! What runs have shown of a model version: outputs whose shapes are not what file and
+//! configuration say.
 
 use crate::check::TensorSlot;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +12,11 @@ use trtserver_plugin_api::author::Scope;
 /// Shared by the sessions of a version, so that each is logged once.
 #[derive(Debug, Default)]
 pub struct RunFindings {
-    /// An output had another shape than its block: no output is written into a block of the declared size.
+    /// An output had another shape than its block: no output is written into a block of the
+    /// declared size.
     wrong_shape: AtomicBool,
-    /// An output has not as many rows as its run, or another shape than the host accepts for a batch.
+    /// An output has not as many rows as its run, or another shape than the host accepts for a
+    /// batch.
     unmergeable: AtomicBool,
     /// It was logged that the file declares a wrong shape.
     declared_wrong: AtomicBool,

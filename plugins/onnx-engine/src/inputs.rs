@@ -12,8 +12,8 @@ use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Request, Tensor};
 
 impl RunScratch {
-    /// Validates the inputs and creates their values. Missing inputs are detected here because the library would run part
-    /// of the graph before it fails.
+    /// Validates the inputs and creates their values. Missing inputs are detected here because the
+    /// library would run part of the graph before it fails.
     pub fn prepare_inputs(
         &mut self,
         model: &OnnxModel,
@@ -49,7 +49,8 @@ impl RunScratch {
     }
 
     pub fn all_claimed(&self, model: &OnnxModel) -> Result<(), PluginFault> {
-        // An input that is optional for clients is required by the model unless the file has a default for it.
+        // An input that is optional for clients is required by the model unless the file has a
+        // default for it.
         self.claims.check_complete(&model.name, &model.plan.inputs, |slot| model.requires(slot))
     }
 
@@ -81,8 +82,8 @@ impl RunScratch {
             _ => self.blocks.gather(tensor, nth)?,
         };
         self.borrowed.push(data.addr()..data.addr() + bytes);
-        // SAFETY: the host's memory is valid until the request is released, gathered memory until the values are
-        // dropped in `clear`; both are aligned. The library only reads inputs.
+        // SAFETY: the host's memory is valid until the request is released, gathered memory until
+        // the values are dropped in `clear`; both are aligned. The library only reads inputs.
         unsafe { OnnxValue::over(runtime, slot.handle.element, shape, data, bytes) }
     }
 }

@@ -1,6 +1,7 @@
 //! ONNX Runtime for plugins: runs every model whose files a plugin can turn into an ONNX graph.
 //!
-//! A plugin implements [`ModelFormat`] and exports [`Engine`] of it. The library is found at run time.
+//! A plugin implements [`ModelFormat`] and exports [`Engine`] of it. The library is found at run
+//! time.
 //!
 //! ```text
 //! plugin.rs ─── runtime.rs              the library; log.rs

@@ -1,8 +1,9 @@
 //! Executes several requests in one run: inputs are gathered and outputs scattered by the host.
 //!
-//! All requests are validated first. If one is invalid, if their shapes differ, or if the run fails, each request is
-//! executed by itself and gets its own error: one request must not fail the others. So it is if an output has not the rows of
-//! the batch: then the first dimension is not a batch, and requests are not merged again.
+//! All requests are validated first. If one is invalid, if their shapes differ, or if the run
+//! fails, each request is executed by itself and gets its own error: one request must not fail the
+//! others. So it is if an output has not the rows of the batch: then the first dimension is not a
+//! batch, and requests are not merged again.
 
 use crate::execute::{RunScratch, is_wrong_block};
 use crate::model::OnnxModel;
@@ -38,8 +39,8 @@ impl RunScratch {
                     return Err(PluginFault::internal("a gathered block is not aligned"));
                 }
                 self.borrowed.push(at..at + data.len());
-                // SAFETY: the host's block is valid until the batch is finished, longer than the value; it
-                // is aligned, and the library only reads inputs.
+                // SAFETY: the host's block is valid until the batch is finished, longer than the
+                // value; it is aligned, and the library only reads inputs.
                 unsafe {
                     let data = data.as_ptr().cast_mut();
                     OnnxValue::over(
@@ -62,9 +63,9 @@ impl RunScratch {
         Ok(())
     }
 
-    /// Returns why the run failed, if it did. Executing the requests one by one then finds the one that caused it, and
-    /// detects an output whose declared shape is wrong. Requests that cannot be executed one by one get no blocks of a
-    /// declared shape.
+    /// Returns why the run failed, if it did. Executing the requests one by one then finds the one
+    /// that caused it, and detects an output whose declared shape is wrong. Requests that cannot be
+    /// executed one by one get no blocks of a declared shape.
     pub fn run_merged(
         &mut self,
         model: &OnnxModel,

@@ -1,4 +1,5 @@
-//! A model version: what its sessions are opened from, and a session with the plan that configuration and graph agree on.
+//! A model version: what its sessions are opened from, and a session with the plan that
+//! configuration and graph agree on.
 
 use crate::accelerators::{AcceleratorOptions, AcceleratorSettings};
 use crate::check::{TensorPlan, TensorSlot};
@@ -34,8 +35,8 @@ pub struct ModelSource {
 }
 
 impl ModelSource {
-    /// Reads options and accelerators from the configuration. `runtime` opens the library; it is called once they are known to
-    /// be valid.
+    /// Reads options and accelerators from the configuration. `runtime` opens the library; it is
+    /// called once they are known to be valid.
     pub fn new(
         context: &ModelContext,
         config: Config,

@@ -1,4 +1,5 @@
-//! How a session is opened: from the host's thread budget, the optimisation level and the model's parameters.
+//! How a session is opened: from the host's thread budget, the optimisation level and the model's
+//! parameters.
 //!
 //! | parameter | values | without it |
 //! |---|---|---|
@@ -34,8 +35,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// `params` are the model's parameters, `entries` those of [`crate::session_entries`]. Unknown parameters are ignored: other parts of
-    /// the server may use them.
+    /// `params` are the model's parameters, `entries` those of [`crate::session_entries`]. Unknown
+    /// parameters are ignored: other parts of the server may use them.
     pub fn new<'a>(
         threads: u32,
         graph_level: i32,

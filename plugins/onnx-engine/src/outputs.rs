@@ -16,7 +16,8 @@ use trtserver_framework::types::{element_count, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 
-/// Adds outputs to those requested of a run: each once, by position in the plan, in no block of the host yet.
+/// Adds outputs to those requested of a run: each once, by position in the plan, in no block of the
+/// host yet.
 pub fn add_requested<'a>(
     requested: &mut Vec<(usize, bool)>,
     model: &OnnxModel,
@@ -72,8 +73,8 @@ impl RunScratch {
         add_requested(&mut self.requested, model, outputs)
     }
 
-    /// Prepares the requested outputs of a run of `rows` rows: a block of the host where the shape is known
-    /// and `preallocate` is set, else memory of the library. True = at least one block.
+    /// Prepares the requested outputs of a run of `rows` rows: a block of the host where the shape
+    /// is known and `preallocate` is set, else memory of the library. True = at least one block.
     pub fn prepare_outputs(
         &mut self,
         model: &OnnxModel,
@@ -94,8 +95,8 @@ impl RunScratch {
                 let (data, n) =
                     outlet.block(OutputTensor { name: &slot.name, kind, shape }, bytes)?;
                 if n >= bytes && !data.is_null() {
-                    // SAFETY: the block is exclusive until the response is sent, aligned to 64 bytes; the
-                    // value over it is dropped in `clear_outputs`.
+                    // SAFETY: the block is exclusive until the response is sent, aligned to 64
+                    // bytes; the value over it is dropped in `clear_outputs`.
                     let value = unsafe {
                         OnnxValue::over(
                             model.session.runtime,
@@ -117,7 +118,8 @@ impl RunScratch {
         Ok(blocks)
     }
 
-    /// Passes outputs allocated by the library to the host. Outputs in blocks of the host are complete.
+    /// Passes outputs allocated by the library to the host. Outputs in blocks of the host are
+    /// complete.
     pub fn pass_outputs(
         &mut self,
         model: &OnnxModel,
@@ -156,8 +158,8 @@ impl RunScratch {
         let bytes = count * type_size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
         if self.borrowed.iter().any(|range| range.contains(&data.addr())) {
-            // For an input passed through as an output the library shares the input's memory, which the host
-            // releases with the request.
+            // For an input passed through as an output the library shares the input's memory, which
+            // the host releases with the request.
             let (to, n) = outlet.block(output, bytes)?;
             if !to.is_null() && n >= bytes {
                 // SAFETY: `bytes` bytes of a live tensor; the host's new block does not overlap.

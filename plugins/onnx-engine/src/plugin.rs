@@ -38,8 +38,8 @@ const CPU_AND_GPU: u32 = 1 << memory_type::CPU | 1 << memory_type::GPU;
 
 /// What distinguishes the plugins of this engine: their models' files.
 pub trait ModelFormat: Sized + Send + Sync + 'static {
-    /// Name, version and platforms of the backend; the flag `ACCELERATORS` if its models may request those of ONNX Runtime,
-    /// `BATCH_INPUTS` if they may have ragged and batch inputs.
+    /// Name, version and platforms of the backend; the flag `ACCELERATORS` if its models may
+    /// request those of ONNX Runtime, `BATCH_INPUTS` if they may have ragged and batch inputs.
     const INFO: BackendInfo;
     /// As [`Backend::model_probe`].
     ///
@@ -50,13 +50,15 @@ pub trait ModelFormat: Sized + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// The graph of a model version. `config` lists no inputs or no outputs if it is to be completed.
+    /// The graph of a model version. `config` lists no inputs or no outputs if it is to be
+    /// completed.
     ///
     /// # Errors
     /// The text is complete: it names the model and the file.
     fn graph(context: &ModelContext, config: &Config) -> Result<ModelGraph, PluginFault>;
 
-    /// Whether [`ModelFormat::graph`] works with an incomplete configuration, so that it can be completed.
+    /// Whether [`ModelFormat::graph`] works with an incomplete configuration, so that it can be
+    /// completed.
     fn can_complete(config: &Config) -> bool {
         let _ = config;
         true
@@ -119,7 +121,8 @@ impl<F: ModelFormat> Engine<F> {
         runtime::open_runtime(F::INFO.name, self.library.as_deref(), &self.dir)
     }
 
-    /// Whether the library can run models on GPUs. If it cannot be opened the first model reports why.
+    /// Whether the library can run models on GPUs. If it cannot be opened the first model reports
+    /// why.
     fn has_gpu_library(&self) -> bool {
         let cuda = ExecutionProvider::Cuda.name();
         self.runtime_library().is_ok_and(|library| {

@@ -1,12 +1,14 @@
-//! Options of execution providers that a configuration may set: names of ONNX Runtime, and those of Triton's backend.
+//! Options of execution providers that a configuration may set: names of ONNX Runtime, and those of
+//! Triton's backend.
 
 use crate::provider::ExecutionProvider;
 
 /// The CUDA provider's limit of an arena.
 pub const MEMORY_LIMIT: &str = "gpu_mem_limit";
 
-/// How the CUDA provider chooses the algorithm of a convolution, and what it does without the option: the library's own default,
-/// EXHAUSTIVE, measures all of them at each change of a shape, which stalls a network for most of a second.
+/// How the CUDA provider chooses the algorithm of a convolution, and what it does without the
+/// option: the library's own default, EXHAUSTIVE, measures all of them at each change of a shape,
+/// which stalls a network for most of a second.
 pub const CONVOLUTION_SEARCH: (&str, &str) = ("cudnn_conv_algo_search", "HEURISTIC");
 
 /// What happens with an option.
@@ -133,7 +135,8 @@ pub fn known_options(provider: ExecutionProvider) -> impl Iterator<Item = &'stat
     table(provider).iter().filter(|(_, rule)| !matches!(rule, Refused(_))).map(|(name, _)| *name)
 }
 
-/// The option that allows TensorRT a precision beside FP32; empty for FP32, `None` for an unknown one.
+/// The option that allows TensorRT a precision beside FP32; empty for FP32, `None` for an unknown
+/// one.
 pub fn precision_mode(name: &str) -> Option<&'static str> {
     match name {
         "FP32" => Some(""),

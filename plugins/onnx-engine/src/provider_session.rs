@@ -76,7 +76,8 @@ pub unsafe fn append_provider(
     added.map_err(|fault| fault.within(requested.provider.name()))
 }
 
-/// Creates the options of a provider, sets them, adds the provider and frees the options. Expands to an unsafe expression.
+/// Creates the options of a provider, sets them, adds the provider and frees the options. Expands
+/// to an unsafe expression.
 macro_rules! append_with {
     ($runtime:ident, $session:ident, $pairs:ident, $stream:ident,
      $create:ident, $update:ident, $with_value:ident, $append:ident, $release:ident) => {{

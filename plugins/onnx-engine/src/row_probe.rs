@@ -50,11 +50,13 @@ fn run_probe(
     let output_names: Vec<*const c_char> =
         outputs.iter().map(|output| output.c_name.as_ptr()).collect();
     let mut results = vec![ptr::null_mut(); outputs.len()];
-    // SAFETY: names and values live in the signature and in `inputs`; the results are null and become ours.
+    // SAFETY: names and values live in the signature and in `inputs`; the results are null and
+    // become ours.
     unsafe {
         session.run_with(options.raw, (&names, &values), (&output_names, &mut results))?;
     }
-    // SAFETY: allocated by the run, without another owner. All become owned before the first error is returned.
+    // SAFETY: allocated by the run, without another owner. All become owned before the first error
+    // is returned.
     let owned = results.into_iter().map(|raw| unsafe { OnnxValue::from_raw(runtime, raw) });
     let owned: Vec<Result<OnnxValue, PluginFault>> = owned.collect();
     let shape_of = |(output, value): (&&SessionTensor, Result<OnnxValue, PluginFault>)| {

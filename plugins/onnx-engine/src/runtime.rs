@@ -1,9 +1,9 @@
 //! The ONNX Runtime library: opened when the first model needs it, never closed.
 //!
 //! Nothing is linked. The library exports one symbol, `OrtGetApiBase`; it returns a table of
-//! functions that later releases only append to, so one build of this plugin runs with every release that
-//! supports [`API`]. One environment per process, because the library itself has only one: of two plugins in a
-//! process the first to open it receives the log lines of both.
+//! functions that later releases only append to, so one build of this plugin runs with every
+//! release that supports [`API`]. One environment per process, because the library itself has only
+//! one: of two plugins in a process the first to open it receives the log lines of both.
 
 use crate::log::{Logger, on_message};
 use ort_sys::{
@@ -19,7 +19,8 @@ use trtserver_framework::log;
 use trtserver_framework::search::{Framework, load_library, read_c_text};
 use trtserver_plugin_api::abi::types::{code, level};
 
-/// Version of the function table: all functions that this plugin uses are in every release since 1.18.
+/// Version of the function table: all functions that this plugin uses are in every release since
+/// 1.18.
 pub const API: u32 = 18;
 
 /// Version that has what sessions on GPUs need.
@@ -53,8 +54,8 @@ pub(crate) use ort;
 
 /// The opened library. There is one, and it is never closed, hence `&'static OnnxRuntime`.
 pub struct OnnxRuntime {
-    /// Raw, never a reference: entries that this plugin does not use may be null, and a reference to a table with
-    /// null functions would be undefined behaviour.
+    /// Raw, never a reference: entries that this plugin does not use may be null, and a reference
+    /// to a table with null functions would be undefined behaviour.
     pub api: *const OrtApi,
     pub env: *mut OrtEnv,
     /// Describes ordinary CPU memory, for tensors over memory that the library does not own.
@@ -86,8 +87,8 @@ pub fn opened_runtime() -> Option<&'static OnnxRuntime> {
     RUNTIME.get()
 }
 
-/// Opens the library unless it is open. A failure is not cached: the next load tries again, so installing the library
-/// needs no restart.
+/// Opens the library unless it is open. A failure is not cached: the next load tries again, so
+/// installing the library needs no restart.
 pub fn open_runtime(
     backend: &'static str,
     setting: Option<&str>,
@@ -121,9 +122,11 @@ impl OnnxRuntime {
         if base.is_null() {
             return Err("OrtGetApiBase returned null".to_owned());
         }
-        // SAFETY: not null, hence a table with two entries, static; the version is a C string in it.
+        // SAFETY: not null, hence a table with two entries, static; the version is a C string in
+        // it.
         let version = unsafe { read_c_text(((*base).GetVersionString)()) };
-        // Checked before requesting the table: for an unsupported version the library writes to stderr.
+        // Checked before requesting the table: for an unsupported version the library writes to
+        // stderr.
         let api = if is_older(&version, API) {
             ptr::null()
         } else {
@@ -162,8 +165,8 @@ impl OnnxRuntime {
 
     /// Creates the environment, memory info, allocator and run options that all sessions share.
     fn begin(&mut self) -> Result<(), PluginFault> {
-        // SAFETY: differs from the declared type only in taking the severity as an integer, so that an unknown number
-        // is not an invalid enum value.
+        // SAFETY: differs from the declared type only in taking the severity as an integer, so that
+        // an unknown number is not an invalid enum value.
         let logger =
             unsafe { std::mem::transmute::<Logger, OrtLoggingFunction>(on_message as Logger) };
         let severity = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
@@ -243,7 +246,8 @@ impl OnnxRuntime {
     }
 }
 
-/// Whether this version is known not to support an API, such as `1.17.3` number 18; false if it cannot be parsed.
+/// Whether this version is known not to support an API, such as `1.17.3` number 18; false if it
+/// cannot be parsed.
 fn is_older(version: &str, api: u32) -> bool {
     let mut parts = version.split('.').map(str::parse::<u32>);
     matches!((parts.next(), parts.next()), (Some(Ok(1)), Some(Ok(minor))) if minor < api)

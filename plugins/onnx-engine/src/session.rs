@@ -163,7 +163,8 @@ impl OnnxSession {
         let mut tensor = ptr::null();
         let mut shape = [0; MAX_RANK];
         let mut names = [ptr::null::<c_char>(); MAX_RANK];
-        // SAFETY: alive by the caller's promise; the cast information belongs to `info`, and so do the names, which are copied.
+        // SAFETY: alive by the caller's promise; the cast information belongs to `info`, and so do
+        // the names, which are copied.
         unsafe {
             ort!(self.runtime, GetOnnxTypeFromTypeInfo(info, (&raw mut read.kind).cast()))?;
             if read.kind != ONNXType::ONNX_TYPE_TENSOR as i32 {
@@ -180,12 +181,13 @@ impl OnnxSession {
         Ok(read)
     }
 
-    /// Runs the model. `outputs` that are null on entry are allocated by the library and owned by the caller
-    /// afterwards; the others are written in place. After an error null ones are still null.
+    /// Runs the model. `outputs` that are null on entry are allocated by the library and owned by
+    /// the caller afterwards; the others are written in place. After an error null ones are still
+    /// null.
     ///
     /// # Safety
-    /// Names are C strings and inputs are values, alive during the call; no two calls at the same time
-    /// share an output.
+    /// Names are C strings and inputs are values, alive during the call; no two calls at the same
+    /// time share an output.
     pub unsafe fn run(
         &self,
         input_names: &[*const c_char],
@@ -230,8 +232,8 @@ impl OnnxSession {
     /// Runs the model on a binding.
     ///
     /// # Safety
-    /// The binding was created for this session, the memory of its values is valid, and no other code uses them during
-    /// the call.
+    /// The binding was created for this session, the memory of its values is valid, and no other
+    /// code uses them during the call.
     pub unsafe fn run_bound(&self, binding: &IoBinding) -> Result<(), PluginFault> {
         let options = self.runtime.run_options;
         // SAFETY: the caller's promise.
@@ -246,7 +248,8 @@ impl OnnxSession {
 impl Drop for OnnxSession {
     fn drop(&mut self) {
         if let Some(device) = &self.device {
-            // The library frees device and pinned memory, which queued work may use. On a lost device there is no such work.
+            // The library frees device and pinned memory, which queued work may use. On a lost
+            // device there is no such work.
             let _ = wait_for_stream(device, device.stream());
         }
         // SAFETY: owned, and no run is in progress. Values that it returned own their memory.

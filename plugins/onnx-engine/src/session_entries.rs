@@ -1,7 +1,8 @@
 //! Settings of a session by the library's own names, `session.…`: which of them a model may set.
 //!
-//! A configuration may come with a load request, so a parameter that names a file of the server is for the operator:
-//! `--backend-config=onnxruntime,session.…=VALUE`, which sets any of them for all models. Unknown parameters are refused.
+//! A configuration may come with a load request, so a parameter that names a file of the server is
+//! for the operator: `--backend-config=onnxruntime,session.…=VALUE`, which sets any of them for all
+//! models. Unknown parameters are refused.
 
 use std::path::Path;
 use trtserver_framework::fault::PluginFault;
@@ -106,8 +107,8 @@ const KNOWN: &[(&str, EntryRule)] = &[
     ("session.x64quantprecision", Model),
 ];
 
-/// The entries of a session, by name. Those of the model take precedence over the operator's where both may set one, and
-/// these over the server's own.
+/// The entries of a session, by name. Those of the model take precedence over the operator's where
+/// both may set one, and these over the server's own.
 ///
 /// # Errors
 /// A parameter is unknown, is the operator's, or names a directory elsewhere.
@@ -121,7 +122,8 @@ pub fn read_entries<'a>(
         entries.retain(|(known, _)| known != key);
         entries.push((key.to_owned(), value));
     };
-    // Threads that spin between requests take CPU time from other models and from the network threads.
+    // Threads that spin between requests take CPU time from other models and from the network
+    // threads.
     set("session.intra_op.allow_spinning", "0".to_owned());
     set("session.inter_op.allow_spinning", "0".to_owned());
     for (key, value) in settings.filter(|(key, _)| key.starts_with(PREFIX)) {

@@ -1,6 +1,7 @@
 //! STRING tensors: from length-prefixed bytes to the library's strings and back.
 //!
-//! Lengths are kept in both directions, so strings may contain NUL. Strings are the only tensor data that is always copied.
+//! Lengths are kept in both directions, so strings may contain NUL. Strings are the only tensor
+//! data that is always copied.
 
 use crate::runtime::ort;
 use crate::value::OnnxValue;
@@ -21,8 +22,8 @@ pub fn decode_strings(
     let value = OnnxValue::new(runtime, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, shape)?;
     for (index, element) in split_elements(bytes).flatten().enumerate() {
         let mut to = ptr::null_mut();
-        // SAFETY: the index is below the tensor's element count; the returned buffer has exactly the
-        // requested length.
+        // SAFETY: the index is below the tensor's element count; the returned buffer has exactly
+        // the requested length.
         unsafe {
             ort!(
                 runtime,
@@ -80,8 +81,9 @@ pub fn encode_strings(
     }
     offsets.clear();
     offsets.resize(count, 0);
-    // The library writes all contents to the end of the buffer; `spread` then moves each towards the front, behind its
-    // length. An element never moves backwards, so it overwrites no later one.
+    // The library writes all contents to the end of the buffer; `spread` then moves each towards
+    // the front, behind its length. An element never moves backwards, so it overwrites no later
+    // one.
     let heads = HEAD * count;
     let content = to.len() - heads;
     // SAFETY: the buffers hold the contents and one offset per element.
@@ -108,7 +110,8 @@ fn string_pointers(to: &mut [u8], offsets: &[usize], content: usize) {
         let end = offsets.get(i + 1).copied().unwrap_or(content);
         let length = end - from;
         let at = from + HEAD * i;
-        // Strings above 4 GiB cannot be expressed in this format, but a tensor with one would not fit a message.
+        // Strings above 4 GiB cannot be expressed in this format, but a tensor with one would not
+        // fit a message.
         let head = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
         to.copy_within(heads + from..heads + end, at + HEAD);
         to[at..at + HEAD].copy_from_slice(&head);

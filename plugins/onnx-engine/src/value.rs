@@ -1,4 +1,5 @@
-//! An ONNX Runtime value that frees itself: tensors over foreign memory, and tensors of the library's own.
+//! An ONNX Runtime value that frees itself: tensors over foreign memory, and tensors of the
+//! library's own.
 
 use crate::runtime::{self, OnnxRuntime, ort};
 use crate::types;
@@ -16,7 +17,8 @@ pub struct OnnxValue {
     runtime: &'static OnnxRuntime,
 }
 
-// SAFETY: a value is plain memory with a shape; the library allows any thread to use it, one at a time.
+// SAFETY: a value is plain memory with a shape; the library allows any thread to use it, one at a
+// time.
 unsafe impl Send for OnnxValue {}
 
 impl OnnxValue {
@@ -37,8 +39,8 @@ impl OnnxValue {
     /// A tensor over memory owned by the caller, without a copy.
     ///
     /// # Safety
-    /// `bytes` at `data` stay valid (and writable, if the value is used as an output) until the value
-    /// is dropped, and `data` is aligned for the element type.
+    /// `bytes` at `data` stay valid (and writable, if the value is used as an output) until the
+    /// value is dropped, and `data` is aligned for the element type.
     pub unsafe fn over(
         runtime: &'static OnnxRuntime,
         element: Element,
@@ -122,7 +124,8 @@ impl OnnxValue {
         Ok(data.cast())
     }
 
-    /// Element type (one of the interface's) and shape, which is written into `shape`; returns the rank.
+    /// Element type (one of the interface's) and shape, which is written into `shape`; returns the
+    /// rank.
     pub fn describe(&self, shape: &mut [i64; MAX_RANK]) -> Result<(u32, usize), PluginFault> {
         let mut is_tensor = 0;
         let mut has_value = 0;

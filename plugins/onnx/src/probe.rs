@@ -1,4 +1,5 @@
-//! Recognition of a model by its default name, so that the error about another name says which one is expected.
+//! Recognition of a model by its default name, so that the error about another name says which one
+//! is expected.
 
 use trtserver_plugin_api::author::{Error, ModelProbe};
 

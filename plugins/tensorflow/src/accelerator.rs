@@ -1,4 +1,5 @@
-//! TF-TRT: `gpu_execution_accelerator` 'tensorrt' as an addition to the encoded `ConfigProto` of a session.
+//! TF-TRT: `gpu_execution_accelerator` 'tensorrt' as an addition to the encoded `ConfigProto` of a
+//! session.
 
 use crate::session::GraphSession;
 use std::collections::BTreeMap;
@@ -7,7 +8,8 @@ use trtserver_framework::fault::PluginFault;
 use trtserver_plugin_api::author::Scope;
 use trtserver_proto_wire::{put_bytes, put_number};
 
-/// A parameter of the accelerator: its name, that of TensorFlow's optimiser, and the type of the value.
+/// A parameter of the accelerator: its name, that of TensorFlow's optimiser, and the type of the
+/// value.
 const PARAMETERS: [(&str, &str, AttributeKind); 5] = [
     ("is_dynamic_op", "is_dynamic_op", AttributeKind::Bool),
     ("max_cached_engines", "maximum_cached_engines", AttributeKind::Int),
@@ -23,8 +25,8 @@ enum AttributeKind {
     Text,
 }
 
-/// What the accelerators that the configuration requests add; `None` if it requests none. Only TF-TRT is passed on, and only to a
-/// library with a GPU.
+/// What the accelerators that the configuration requests add; `None` if it requests none. Only
+/// TF-TRT is passed on, and only to a library with a GPU.
 pub fn config_addition(
     config: &Config,
     session: &GraphSession,

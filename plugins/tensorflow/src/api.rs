@@ -1,7 +1,9 @@
-//! The functions of TensorFlow's C API that this plugin calls, looked up by name in a library opened at run time.
+//! The functions of TensorFlow's C API that this plugin calls, looked up by name in a library
+//! opened at run time.
 //!
-//! Declared here, not taken from the crate `tensorflow`: that crate wants its library at build time, panics when it is
-//! absent, and copies tensors. The declarations follow `tensorflow/c/c_api.h`, which is stable across 2.x.
+//! Declared here, not taken from the crate `tensorflow`: that crate wants its library at build
+//! time, panics when it is absent, and copies tensors. The declarations follow
+//! `tensorflow/c/c_api.h`, which is stable across 2.x.
 
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};

@@ -107,7 +107,8 @@ impl Backend for TensorFlow {
             | backend_flags::LISTS_FIELDS
             | backend_flags::GRAPH_LEVELS
             | backend_flags::OPERATION_LIBRARIES,
-        // KIND_AUTO is the CPU, also on machines with GPUs: whether the library can use them is known once it is open.
+        // KIND_AUTO is the CPU, also on machines with GPUs: whether the library can use them is
+        // known once it is open.
         instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
         preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],
         ..BackendInfo::new("tensorflow", env!("CARGO_PKG_VERSION"))

@@ -1,4 +1,5 @@
-//! What the check of a file's signature against the model configuration needs to know of TensorFlow's tensors.
+//! What the check of a file's signature against the model configuration needs to know of
+//! TensorFlow's tensors.
 
 use crate::plan::{GraphEndpoint, TensorPlan};
 use crate::signature::{GraphTensor, Signature};

@@ -1,4 +1,5 @@
-//! Autocomplete: inputs, outputs, batch size and scheduler that a configuration omits, from a file's signature.
+//! Autocomplete: inputs, outputs, batch size and scheduler that a configuration omits, from a
+//! file's signature.
 
 use crate::signature::Signature;
 use trtserver_framework::check::{Dims, Element, TensorDeclaration};
@@ -6,7 +7,8 @@ use trtserver_framework::complete::{self, ConfigAdditions};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
 
-/// The batch size of a model that can batch and declares none, as in the v1 server (docs/protocol/v1.md section 7.4).
+/// The batch size of a model that can batch and declares none, as in the v1 server
+/// (docs/protocol/v1.md section 7.4).
 pub const DEFAULT_BATCH: usize = 1;
 
 /// The additions for a SavedModel. `expect_rows` runs it with several rows.
@@ -22,11 +24,11 @@ pub fn saved_model(
     complete::config_patch(config, &signature.tensors(), default_batch, || expect_rows(signature))
 }
 
-/// The additions for a GraphDef, from its placeholders and the outputs that no operation consumes: `ends`, with types and
-/// shapes as TensorFlow knows them after the import.
+/// The additions for a GraphDef, from its placeholders and the outputs that no operation consumes:
+/// `ends`, with types and shapes as TensorFlow knows them after the import.
 ///
-/// Such outputs include those of operations for training and saving. Outputs that a configuration cannot express are left
-/// out unless all are such.
+/// Such outputs include those of operations for training and saving. Outputs that a configuration
+/// cannot express are left out unless all are such.
 ///
 /// # Errors
 /// The errors of [`saved_model`].

@@ -1,7 +1,9 @@
-//! Executes batches: several requests in one run where their shapes agree (see `merge.rs`), else each request by itself.
+//! Executes batches: several requests in one run where their shapes agree (see `merge.rs`), else
+//! each request by itself.
 //!
-//! Inputs are used in place, outputs are adopted by the host; strings are read in place and written once. A model that may keep a
-//! tensor between runs (see `state.rs`) gets copies. Per-request data is in vectors that keep their capacity.
+//! Inputs are used in place, outputs are adopted by the host; strings are read in place and written
+//! once. A model that may keep a tensor between runs (see `state.rs`) gets copies. Per-request data
+//! is in vectors that keep their capacity.
 
 use crate::api::{TfOutput, TfTensor};
 use crate::model::TensorFlowModel;
@@ -46,8 +48,8 @@ pub struct RunScratch {
     pub failed: Vec<bool>,
 }
 
-// SAFETY: TensorFlow allows using sessions and tensors on any thread; pointers in the scratch space are used during one call
-// only.
+// SAFETY: TensorFlow allows using sessions and tensors on any thread; pointers in the scratch space
+// are used during one call only.
 unsafe impl Send for TensorFlowInstance {}
 
 impl Instance for TensorFlowInstance {
@@ -170,8 +172,8 @@ impl RunScratch {
         self.requested.clear();
         self.borrowed.clear();
         if !self.borrow.is_over() {
-            // The analysis in `state.rs` is meant to prevent this. The memory belongs to the request, so it is
-            // invalid soon; no later request shares it.
+            // The analysis in `state.rs` is meant to prevent this. The memory belongs to the
+            // request, so it is invalid soon; no later request shares it.
             model.copy_from_now_on();
             self.borrow = Borrow::default();
         }

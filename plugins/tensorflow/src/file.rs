@@ -84,7 +84,8 @@ impl ModelFile {
         )))
     }
 
-    /// `named` finds the tensors of a GraphDef: [`crate::graph_names::configured_signature`] or [`crate::graph_names::to_complete`].
+    /// `named` finds the tensors of a GraphDef: [`crate::graph_names::configured_signature`] or
+    /// [`crate::graph_names::to_complete`].
     pub fn read(
         &self,
         config: &Config,

@@ -1,7 +1,7 @@
 //! The function library of a graph: functions must not call themselves, directly or through others.
 //!
-//! TensorFlow expands calls before it runs a graph and recurses for each, so that a cycle, even one with an exit, or a chain of
-//! thousands of calls ends the process by stack overflow.
+//! TensorFlow expands calls before it runs a graph and recurses for each, so that a cycle, even one
+//! with an exit, or a chain of thousands of calls ends the process by stack overflow.
 
 use crate::proto::{MalformedProto, read_entry, read_fields, read_text};
 use std::collections::HashMap;

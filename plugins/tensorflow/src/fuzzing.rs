@@ -1,5 +1,5 @@
-//! Oracles for fuzzing: arbitrary model files. Each panics when a property does not hold. `fuzz/` drives them with libFuzzer; a
-//! unit test runs them over `fuzz/seeds`.
+//! Oracles for fuzzing: arbitrary model files. Each panics when a property does not hold. `fuzz/`
+//! drives them with libFuzzer; a unit test runs them over `fuzz/seeds`.
 
 use crate::check::check_signature;
 use crate::complete;

@@ -1,8 +1,8 @@
 //! GraphDef: operations by name, placeholders, and which tensors a configuration can name.
 //!
-//! Inputs are placeholders; outputs are outputs of any operation. Both are named by operation (`x`, its output 0) or by tensor
-//! (`x:0`, `scope/x:1`). The file states types and shapes of placeholders alone; those of outputs are known once
-//! TensorFlow has imported the graph.
+//! Inputs are placeholders; outputs are outputs of any operation. Both are named by operation (`x`,
+//! its output 0) or by tensor (`x:0`, `scope/x:1`). The file states types and shapes of
+//! placeholders alone; those of outputs are known once TensorFlow has imported the graph.
 
 use crate::function_library::{self, GraphRefusal};
 use crate::proto::{self, MalformedProto, read_entry, read_fields, read_text};
@@ -14,7 +14,8 @@ use trtserver_proto_wire::WireValue;
 const PLACEHOLDERS: [&str; 3] = ["Placeholder", "PlaceholderV2", "PlaceholderWithDefault"];
 /// Operations that have no output.
 const WITHOUT_OUTPUT: [&str; 3] = ["NoOp", "Assert", "SaveV2"];
-/// Graphs of this version and older write "unknown shape" of a placeholder as a shape without dimensions.
+/// Graphs of this version and older write "unknown shape" of a placeholder as a shape without
+/// dimensions.
 const LEGACY_SHAPES: i32 = 21;
 
 /// Operation and output index of a tensor's name. Without an index it is output 0.
@@ -94,8 +95,9 @@ impl<'a> GraphDefView<'a> {
         self.operations.iter().filter(|operation| operation.is_placeholder())
     }
 
-    /// Placeholders without a default, and the first output of operations whose outputs no operation consumes. Operations
-    /// without any output may be among them; the file does not state it of most.
+    /// Placeholders without a default, and the first output of operations whose outputs no
+    /// operation consumes. Operations without any output may be among them; the file does not state
+    /// it of most.
     pub fn ends(&self) -> Signature {
         let inputs = self.operations.iter().flat_map(|operation| &operation.inputs);
         let consumed: HashSet<&str> = inputs
@@ -115,7 +117,8 @@ impl<'a> GraphDefView<'a> {
         }
     }
 
-    /// Placeholders without a default that are executed for the output `operation`, except those in `fed`.
+    /// Placeholders without a default that are executed for the output `operation`, except those in
+    /// `fed`.
     ///
     /// The search ends at `Merge`, which needs only one of its inputs.
     pub fn unfed(&self, operation: &str, fed: &HashSet<&str>) -> Vec<&'a str> {

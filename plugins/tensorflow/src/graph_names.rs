@@ -1,4 +1,5 @@
-//! Looks up the names of a configuration in a GraphDef: their tensors, and errors for names that the graph lacks.
+//! Looks up the names of a configuration in a GraphDef: their tensors, and errors for names that
+//! the graph lacks.
 
 use crate::graph_def::{GraphDefView, GraphOperation, tensor_name};
 use crate::signature::{GraphTensor, Signature};
@@ -64,7 +65,8 @@ pub fn configured_signature(
     Ok(Signature { inputs, outputs, method: String::new() })
 }
 
-/// The tensors of an incomplete configuration: the named ones, and for an empty list the placeholders or ends of the graph.
+/// The tensors of an incomplete configuration: the named ones, and for an empty list the
+/// placeholders or ends of the graph.
 ///
 /// # Errors
 /// An empty graph, or a name that it lacks.

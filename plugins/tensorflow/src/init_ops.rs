@@ -1,5 +1,6 @@
-//! Operations of a GraphDef that are run once in each new session, for example to fill tables: Triton's parameter
-//! `TF_INIT_OPS_FILE` names a JSON file with a list `init_ops` in the directory of the version, or of the model.
+//! Operations of a GraphDef that are run once in each new session, for example to fill tables:
+//! Triton's parameter `TF_INIT_OPS_FILE` names a JSON file with a list `init_ops` in the directory
+//! of the version, or of the model.
 
 use serde_json::Value;
 use std::path::Path;

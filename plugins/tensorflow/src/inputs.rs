@@ -21,8 +21,8 @@ pub struct InputPiece<'a> {
 }
 
 impl RunScratch {
-    /// Validates the inputs and creates their tensors. Missing inputs are detected here because TensorFlow would run part of the
-    /// graph before it fails.
+    /// Validates the inputs and creates their tensors. Missing inputs are detected here because
+    /// TensorFlow would run part of the graph before it fails.
     pub fn prepare_inputs(
         &mut self,
         model: &TensorFlowModel,
@@ -52,8 +52,8 @@ impl RunScratch {
         block: usize,
     ) -> Result<&'a [u8], PluginFault> {
         let start = self.blocks.gather(tensor, block)?;
-        // SAFETY: so many bytes were just gathered there, and the block is not used again before `clear`, when the
-        // request's tensors are dropped.
+        // SAFETY: so many bytes were just gathered there, and the block is not used again before
+        // `clear`, when the request's tensors are dropped.
         Ok(unsafe { std::slice::from_raw_parts(start, tensor.byte_size()) })
     }
 
@@ -77,7 +77,8 @@ impl RunScratch {
             }
             dtype::STRING => {
                 let block = (&mut self.blocks, 2 * nth + 1);
-                // SAFETY: the request's bytes and the block are valid until `clear`, which drops the tensor first.
+                // SAFETY: the request's bytes and the block are valid until `clear`, which drops
+                // the tensor first.
                 let (tensor, address, size) = unsafe {
                     strings::decode_strings(runtime, &slot.name, shape, bytes, block, &self.borrow)?
                 };

@@ -1,7 +1,8 @@
 //! Whether the library has a kernel for each operation that a model's outputs need.
 //!
-//! TensorFlow looks for kernels when a graph is run for the first time, so that such a model would fail each request. Functions are not
-//! searched: a model for several devices contains some that are never called.
+//! TensorFlow looks for kernels when a graph is run for the first time, so that such a model would
+//! fail each request. Functions are not searched: a model for several devices contains some that
+//! are never called.
 
 use crate::function_library::FunctionLibrary;
 use crate::proto::{MalformedProto, last_number, read_entry, read_fields, read_text};
@@ -35,8 +36,9 @@ impl std::fmt::Display for MissingKernel {
     }
 }
 
-/// Looks at the operations that `outputs` need when the operations `fed` are fed. `graph` is an encoded `GraphDef`;
-/// `registered_kernels` returns the encoded `KernelList` of an operation's type.
+/// Looks at the operations that `outputs` need when the operations `fed` are fed. `graph` is an
+/// encoded `GraphDef`; `registered_kernels` returns the encoded `KernelList` of an operation's
+/// type.
 pub fn find_missing(
     graph: &[u8],
     outputs: &[&str],

@@ -1,4 +1,5 @@
-//! TensorFlow GraphDef and SavedModel files through TensorFlow's C API, whose library is found at run time.
+//! TensorFlow GraphDef and SavedModel files through TensorFlow's C API, whose library is found at
+//! run time.
 //!
 //! ```text
 //! backend.rs ── runtime.rs, api.rs     the library, and its functions; environment.rs

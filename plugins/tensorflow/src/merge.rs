@@ -1,8 +1,9 @@
 //! Executes several requests in one run: inputs are gathered and outputs scattered by the host.
 //!
-//! All requests are validated first. If one is invalid, if their shapes differ, or if the run fails, each request is
-//! executed by itself and gets its own error: one request must not fail the others. A model with state is an exception: part of a
-//! failed run may have changed the state, so that the requests are not run again.
+//! All requests are validated first. If one is invalid, if their shapes differ, or if the run
+//! fails, each request is executed by itself and gets its own error: one request must not fail the
+//! others. A model with state is an exception: part of a failed run may have changed the state, so
+//! that the requests are not run again.
 
 use crate::execute::RunScratch;
 use crate::inputs::InputPiece;
@@ -37,7 +38,8 @@ impl RunScratch {
         Ok(())
     }
 
-    /// Returns why the run failed, if it did. Executing the requests one by one then finds the one that caused it.
+    /// Returns why the run failed, if it did. Executing the requests one by one then finds the one
+    /// that caused it.
     pub fn run_merged(
         &mut self,
         model: &TensorFlowModel,

@@ -207,8 +207,8 @@ impl Drop for TensorFlowModel {
     }
 }
 
-/// Libraries of custom operations: `op-libraries` of the backend, separated by `;`, and `model_operations` of the model, whose
-/// paths are relative to the model's directory.
+/// Libraries of custom operations: `op-libraries` of the backend, separated by `;`, and
+/// `model_operations` of the model, whose paths are relative to the model's directory.
 pub fn load_operators(
     runtime: &'static TensorFlowRuntime,
     context: &ModelContext,

@@ -1,4 +1,5 @@
-//! The outputs of a run: adopted by the host, or copied where TensorFlow may change or share the memory.
+//! The outputs of a run: adopted by the host, or copied where TensorFlow may change or share the
+//! memory.
 
 use crate::execute::RunScratch;
 use crate::model::TensorFlowModel;
@@ -93,7 +94,8 @@ impl RunScratch {
         let output = OutputTensor { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape };
         let data = tensor.data();
         if slot.dtype == dtype::STRING {
-            // SAFETY: a STRING tensor has as many strings as its shape says; views among them refer to the request.
+            // SAFETY: a STRING tensor has as many strings as its shape says; views among them refer
+            // to the request.
             let bytes = unsafe { strings::encoded_size(data, count) };
             let (to, n) = outlet.block(output, bytes)?;
             if !to.is_null() && n >= bytes {
@@ -110,8 +112,9 @@ impl RunScratch {
             let found = tensor.byte_size();
             return Err(PluginFault::internal(format!("{found} bytes instead of {bytes}")));
         }
-        // An input passed through as an output shares the input's memory, which the host releases with the request; an empty
-        // output may do so without lying in it. A model that keeps tensors may change them in its next run.
+        // An input passed through as an output shares the input's memory, which the host releases
+        // with the request; an empty output may do so without lying in it. A model that keeps
+        // tensors may change them in its next run.
         let shared = bytes == 0 || self.borrowed.iter().any(|range| range.contains(&data.addr()));
         if shared || model.copies() {
             let (to, n) = outlet.block(output, bytes)?;

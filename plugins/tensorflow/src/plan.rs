@@ -1,4 +1,5 @@
-//! What execution needs to know of a model's tensors, after configuration and file were found to agree.
+//! What execution needs to know of a model's tensors, after configuration and file were found to
+//! agree.
 
 use trtserver_framework::slot;
 

@@ -1,4 +1,5 @@
-//! Recognition of model files: any one SavedModel directory, or a GraphDef of the default name alone. Reads names only.
+//! Recognition of model files: any one SavedModel directory, or a GraphDef of the default name
+//! alone. Reads names only.
 
 use crate::{DEFAULT_FILE, SAVED_MODEL};
 use std::path::Path;

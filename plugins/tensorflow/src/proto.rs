@@ -1,6 +1,8 @@
-//! Reading TensorFlow's protobuf messages: texts, maps, shapes, and why bytes are not such a message.
+//! Reading TensorFlow's protobuf messages: texts, maps, shapes, and why bytes are not such a
+//! message.
 //!
-//! The readers borrow from the file: names are not copied, weights are skipped, and no message nests without limit.
+//! The readers borrow from the file: names are not copied, weights are skipped, and no message
+//! nests without limit.
 
 use std::fmt;
 use trtserver_proto_wire::{Fields, WireError, WireValue};

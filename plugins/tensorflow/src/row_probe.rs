@@ -50,9 +50,11 @@ fn run_probe(
     let raw: Vec<_> = values.iter().map(OwnedTensor::as_ptr).collect();
     let mut results = vec![ptr::null_mut(); outputs.len()];
     let mut status = Status::new(session.runtime);
-    // SAFETY: the tensors belong to the session's graph, the values are alive, and the lists have equal lengths.
+    // SAFETY: the tensors belong to the session's graph, the values are alive, and the lists have
+    // equal lengths.
     unsafe { session.run(&fed, &raw, &fetched, &mut results, &mut status)? };
-    // SAFETY: results of the run, without another owner. All become owned before the first error is returned.
+    // SAFETY: results of the run, without another owner. All become owned before the first error is
+    // returned.
     let owned =
         results.into_iter().map(|raw| unsafe { OwnedTensor::from_raw(session.runtime, raw) });
     let owned: Vec<Result<OwnedTensor, PluginFault>> = owned.collect();

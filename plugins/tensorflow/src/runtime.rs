@@ -1,6 +1,7 @@
 //! The TensorFlow library: opened when the first model needs it, never closed.
 //!
-//! Nothing is linked. Any library that exports the functions of [`Api`] is used, whatever its release.
+//! Nothing is linked. Any library that exports the functions of [`Api`] is used, whatever its
+//! release.
 
 use crate::api::{Api, TfBuffer};
 use crate::environment;
@@ -34,8 +35,9 @@ static FRAMEWORK: Framework = Framework {
 
 /// The opened library. It is never closed, hence `&'static TensorFlowRuntime`.
 ///
-/// There is one in a process: each release has its own `libtensorflow_framework.so.2`, and the dynamic loader, which identifies
-/// it by that name, would connect the second release to the first one's.
+/// There is one in a process: each release has its own `libtensorflow_framework.so.2`, and the
+/// dynamic loader, which identifies it by that name, would connect the second release to the first
+/// one's.
 pub struct TensorFlowRuntime {
     pub api: Api,
     /// For example `2.21.0`.
@@ -57,8 +59,8 @@ pub fn opened_runtime() -> Option<&'static TensorFlowRuntime> {
     RUNTIME.get()
 }
 
-/// Opens the library unless it is open. A failure is not cached: the next load tries again, so installing the library
-/// needs no restart.
+/// Opens the library unless it is open. A failure is not cached: the next load tries again, so
+/// installing the library needs no restart.
 ///
 /// # Errors
 /// There is no such library, it cannot be used, or another one is open.
@@ -202,8 +204,8 @@ fn load_functions(path: &Path) -> Result<(Library, Api), String> {
     Ok((library, api))
 }
 
-/// Recent releases log through Abseil, which has no environment variable for it. Its namespace carries the date of its release;
-/// where none of the known ones matches, warnings are logged.
+/// Recent releases log through Abseil, which has no environment variable for it. Its namespace
+/// carries the date of its release; where none of the known ones matches, warnings are logged.
 fn silence_absl(library: &Library, min_level: i32) {
     const DATES: [u32; 8] =
         [20230125, 20230802, 20240116, 20240722, 20250127, 20250512, 20250814, 20260107];

@@ -1,7 +1,8 @@
 //! SavedModel: `saved_model.pb`, its graphs by tags, and the signature that is served.
 //!
-//! The signature is `serving_default`, or the only one, or the one that the parameter `TF_SIGNATURE_DEF` names. The graph is
-//! the one tagged `serve`, or as the parameter `TF_GRAPH_TAG` says (several tags separated by commas).
+//! The signature is `serving_default`, or the only one, or the one that the parameter
+//! `TF_SIGNATURE_DEF` names. The graph is the one tagged `serve`, or as the parameter
+//! `TF_GRAPH_TAG` says (several tags separated by commas).
 
 use crate::function_library;
 use crate::graph_def::tensor_name;
@@ -65,8 +66,9 @@ pub fn is_saved_model(dir: &Path) -> bool {
     std::iter::once(BINARY).chain(OTHER_FORMS).any(|name| dir.join(name).is_file())
 }
 
-/// The signature that the file in `dir` has for `selection`. `None` if the file has a form that TensorFlow alone can read:
-/// the signature is then taken from the graph that it loads, by [`read_meta_graph`].
+/// The signature that the file in `dir` has for `selection`. `None` if the file has a form that
+/// TensorFlow alone can read: the signature is then taken from the graph that it loads, by
+/// [`read_meta_graph`].
 pub fn read_saved_model_dir(
     dir: &Path,
     selection: &SignatureSelection,
@@ -122,7 +124,8 @@ pub fn read_saved_model(
     graph.signature(selection, &place)
 }
 
-/// The signature for `selection` in an encoded `MetaGraphDef`, as TensorFlow returns it for the loaded graph of `dir`.
+/// The signature for `selection` in an encoded `MetaGraphDef`, as TensorFlow returns it for the
+/// loaded graph of `dir`.
 pub fn read_meta_graph(
     bytes: &[u8],
     selection: &SignatureSelection,

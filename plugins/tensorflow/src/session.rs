@@ -31,8 +31,8 @@ pub struct Config {
     pub in_caller: bool,
 }
 
-/// `RunOptions` with `inter_op_thread_pool: -1`, the calling thread. It saves the context switches to a pool of one thread and back,
-/// three quarters of the CPU time of a small run.
+/// `RunOptions` with `inter_op_thread_pool: -1`, the calling thread. It saves the context switches
+/// to a pool of one thread and back, three quarters of the CPU time of a small run.
 const IN_CALLER: [u8; 11] = [0x18, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
 
 // SAFETY: TensorFlow allows using sessions and graphs from any thread.
@@ -61,8 +61,8 @@ impl GraphSession {
         Ok(Self { runtime, raw, graph, in_caller: config.in_caller })
     }
 
-    /// Loads the graph with these tags, restores its variables and runs its initialisation. Also returns the encoded
-    /// `MetaGraphDef`.
+    /// Loads the graph with these tags, restores its variables and runs its initialisation. Also
+    /// returns the encoded `MetaGraphDef`.
     pub fn from_saved_model(
         runtime: &'static TensorFlowRuntime,
         dir: &Path,
@@ -105,7 +105,8 @@ impl GraphSession {
         (0..outputs).contains(&index).then_some(TfOutput { operation, index })
     }
 
-    /// Type and shape that TensorFlow infers for a tensor: `None` = unknown rank, -1 = unknown size.
+    /// Type and shape that TensorFlow infers for a tensor: `None` = unknown rank, -1 = unknown
+    /// size.
     pub fn describe(&self, tensor: TfOutput) -> (i32, Option<Vec<i64>>) {
         let (api, mut status) = (&self.runtime.api, Status::new(self.runtime));
         // SAFETY: the tensor belongs to the graph, which is alive; `dims` has the announced length.
@@ -155,10 +156,12 @@ impl GraphSession {
         }
     }
 
-    /// Computes `outputs`. On success each of `results` is a tensor that the caller owns; after an error they are null.
+    /// Computes `outputs`. On success each of `results` is a tensor that the caller owns; after an
+    /// error they are null.
     ///
     /// # Safety
-    /// All tensors belong to this session's graph, `values` are alive, and lists that belong together have equal lengths.
+    /// All tensors belong to this session's graph, `values` are alive, and lists that belong
+    /// together have equal lengths.
     pub unsafe fn run(
         &self,
         inputs: &[TfOutput],

@@ -1,5 +1,5 @@
-//! How a session is opened: a serialized `ConfigProto`, from the host's thread budget, settings of the backend, the optimisation
-//! level and the model's parameters.
+//! How a session is opened: a serialized `ConfigProto`, from the host's thread budget, settings of
+//! the backend, the optimisation level and the model's parameters.
 //!
 //! | parameter | values | without it |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | `allow-soft-placement` | true, false: operations without a kernel for a GPU run on the CPU | true |
 //! | `gpu-memory-fraction` | 0 to 1: of each GPU's memory; 0 = grow on demand | 0 |
 //!
-//! `optimization { graph { level: L } }` is the level of XLA: below 0 off, 0 (also: not set) TensorFlow's default, 1 level 1,
-//! above 1 level 2.
+//! `optimization { graph { level: L } }` is the level of XLA: below 0 off, 0 (also: not set)
+//! TensorFlow's default, 1 level 1, above 1 level 2.
 
 use trtserver_framework::fault::PluginFault;
 use trtserver_proto_wire::{WireType, put_bytes, put_number, put_tag};
@@ -36,7 +36,8 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// `settings` are the backend's, `params` the model's. Unknown ones are ignored: other parts of the server may use them.
+    /// `settings` are the backend's, `params` the model's. Unknown ones are ignored: other parts of
+    /// the server may use them.
     ///
     /// # Errors
     /// A value that cannot be read, by its name.

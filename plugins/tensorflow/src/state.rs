@@ -1,8 +1,10 @@
-//! Whether a model keeps tensors or changes state between runs, from the operations that its outputs need.
+//! Whether a model keeps tensors or changes state between runs, from the operations that its
+//! outputs need.
 //!
-//! Such a model gets copies of its inputs, because a variable shares the memory of the tensor that is assigned to it, and its
-//! outputs are copied, because the next run may write to their memory. Each of its instances has a session of its own, because
-//! state belongs to an instance, as the sequence batcher assumes.
+//! Such a model gets copies of its inputs, because a variable shares the memory of the tensor that
+//! is assigned to it, and its outputs are copied, because the next run may write to their memory.
+//! Each of its instances has a session of its own, because state belongs to an instance, as the
+//! sequence batcher assumes.
 
 use crate::function_library::FunctionLibrary;
 use crate::graph_def::tensor_name;
@@ -10,7 +12,8 @@ use crate::proto::{MalformedProto, read_fields, read_text};
 use std::collections::{HashMap, HashSet};
 use trtserver_proto_wire::WireValue;
 
-/// Stateful operations that neither keep an input nor write to memory that another tensor shares. A call is followed.
+/// Stateful operations that neither keep an input nor write to memory that another tensor shares. A
+/// call is followed.
 const HARMLESS: [&str; 37] = [
     "Assert",
     "AnonymousHashTable",

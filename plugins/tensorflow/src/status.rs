@@ -63,8 +63,8 @@ impl Drop for Status {
     }
 }
 
-/// Calls a function whose last argument is a status. Expands to an unsafe call: the surrounding block states why the
-/// arguments are valid.
+/// Calls a function whose last argument is a status. Expands to an unsafe call: the surrounding
+/// block states why the arguments are valid.
 macro_rules! tf {
     ($runtime:expr, $status:expr, $function:ident($($argument:expr),* $(,)?)) => {{
         let result = ($runtime.api.$function)($($argument,)* $status.as_ptr());

@@ -1,8 +1,10 @@
 //! STRING tensors: from length-prefixed bytes to TensorFlow's strings and back.
 //!
-//! TensorFlow's string has 24 bytes in one of four forms, given by the lowest two bits of its first byte: small (the contents
-//! follow), large (an allocation), offset, and view (a pointer to memory of another owner). Inputs of more than 22 bytes are views
-//! of the request, so that no contents are copied; they are not NUL-terminated, see `state.rs`. The layout is the same in all releases since 2.4.
+//! TensorFlow's string has 24 bytes in one of four forms, given by the lowest two bits of its first
+//! byte: small (the contents follow), large (an allocation), offset, and view (a pointer to memory
+//! of another owner). Inputs of more than 22 bytes are views of the request, so that no contents
+//! are copied; they are not NUL-terminated, see `state.rs`. The layout is the same in all releases
+//! since 2.4.
 
 use crate::runtime::TensorFlowRuntime;
 use crate::tensor::{Borrow, OwnedTensor};
@@ -108,7 +110,8 @@ pub unsafe fn encode_strings(data: *const u8, count: usize, mut to: &mut [u8]) {
         let string = unsafe { string_contents(data, at) };
         let (head, rest) = to.split_at_mut(HEAD);
         let (body, rest) = rest.split_at_mut(string.len());
-        // Strings above 4 GiB cannot be expressed in this format, but a tensor with one would not fit a message.
+        // Strings above 4 GiB cannot be expressed in this format, but a tensor with one would not
+        // fit a message.
         head.copy_from_slice(&u32::try_from(string.len()).unwrap_or(u32::MAX).to_le_bytes());
         body.copy_from_slice(string);
         to = rest;
@@ -120,7 +123,8 @@ pub unsafe fn encode_strings(data: *const u8, count: usize, mut to: &mut [u8]) {
 /// # Safety
 /// `data` are valid strings of TensorFlow, more than `at`, unchanged while the result is used.
 unsafe fn string_contents<'a>(data: *const u8, at: usize) -> &'a [u8] {
-    // SAFETY: the caller's promise; the forms are those of `tensorflow/tsl/platform/ctstring_internal.h`.
+    // SAFETY: the caller's promise; the forms are those of
+    // `tensorflow/tsl/platform/ctstring_internal.h`.
     unsafe {
         let string = data.add(at * SIZE);
         let first = *string;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::shape::MAX_RANK;
 
-/// Counts the uses of borrowed memory: TensorFlow may keep a reference to a tensor's memory beyond the tensor, as a variable does
-/// to which the tensor was assigned.
+/// Counts the uses of borrowed memory: TensorFlow may keep a reference to a tensor's memory beyond
+/// the tensor, as a variable does to which the tensor was assigned.
 #[derive(Clone, Default)]
 pub struct Borrow(Arc<()>);
 
@@ -42,8 +42,8 @@ impl OwnedTensor {
         Ok(Self { raw, runtime })
     }
 
-    /// A tensor over memory of the caller. TensorFlow uses it in place if its address is a multiple of 64, as that of each
-    /// input of 64 KiB and more is; otherwise it copies it.
+    /// A tensor over memory of the caller. TensorFlow uses it in place if its address is a multiple
+    /// of 64, as that of each input of 64 KiB and more is; otherwise it copies it.
     ///
     /// # Safety
     /// `bytes` at `data` stay valid and unchanged while `borrow` has other uses.
@@ -56,8 +56,8 @@ impl OwnedTensor {
         borrow: &Borrow,
     ) -> Result<Self, PluginFault> {
         let argument = Arc::into_raw(borrow.0.clone()).cast_mut().cast();
-        // SAFETY: memory as the caller promises; the shape is copied. The argument is released once, by `end_borrow`, also when
-        // the memory was copied.
+        // SAFETY: memory as the caller promises; the shape is copied. The argument is released
+        // once, by `end_borrow`, also when the memory was copied.
         unsafe {
             Self::new(runtime, data_type, shape, data.cast_mut(), bytes, end_borrow, argument)
         }
@@ -115,7 +115,8 @@ impl OwnedTensor {
         unsafe { (self.runtime.api.tensor_byte_size)(self.as_ptr()) }
     }
 
-    /// TensorFlow's number of the element type, and the shape, which is written into `shape`; returns the rank.
+    /// TensorFlow's number of the element type, and the shape, which is written into `shape`;
+    /// returns the rank.
     pub fn describe(&self, shape: &mut [i64; MAX_RANK]) -> Result<(i32, usize), PluginFault> {
         let (api, raw) = (&self.runtime.api, self.as_ptr());
         // SAFETY: the tensor is alive, and dimensions are below its rank.

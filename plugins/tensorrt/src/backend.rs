@@ -1,4 +1,5 @@
-//! The backend `tensorrt`: cheap to open, libraries are loaded with the first model of their major version.
+//! The backend `tensorrt`: cheap to open, libraries are loaded with the first model of their major
+//! version.
 
 use crate::complete;
 use crate::driver;
@@ -45,7 +46,8 @@ impl TensorRt {
                 engine,
             ))
         };
-        // The scope of this call ends with it, and with it the memory of the engine: instances read the plan again.
+        // The scope of this call ends with it, and with it the memory of the engine: instances read
+        // the plan again.
         let (patch, _engine) =
             driver.on_device(device, read).map_err(PluginFault::unavailable)??;
         Ok(patch.map(ConfigPatch::Text).into())

@@ -1,4 +1,5 @@
-//! What an instance keeps from run to run: its inputs as found in a batch, and memory for tensors that the host has nowhere suitable.
+//! What an instance keeps from run to run: its inputs as found in a batch, and memory for tensors
+//! that the host has nowhere suitable.
 
 use crate::model::LoadedPlan;
 use crate::outlet::InputSource;
@@ -22,7 +23,8 @@ pub struct RunBuffers {
     /// For outputs that no request asked for, in the order of the plan's outputs.
     scratch: Vec<Option<HostMemory>>,
     host_scratch: Vec<Vec<u64>>,
-    /// For inputs that the host has at an address that TensorRT does not take, in the order of the plan's inputs.
+    /// For inputs that the host has at an address that TensorRT does not take, in the order of the
+    /// plan's inputs.
     aligned: Vec<Option<HostMemory>>,
     /// Outputs to be copied to where the host wants them: destination, source, bytes.
     pub copies: Vec<(*mut u8, *mut u8, usize)>,
@@ -179,6 +181,7 @@ pub fn copy_memory(device: &Device, to: *mut u8, from: *mut u8, bytes: usize) ->
         return Ok(());
     }
     let memory = device.memory();
-    // SAFETY: both are memory of the device of at least that size, used in the order of its compute stream.
+    // SAFETY: both are memory of the device of at least that size, used in the order of its compute
+    // stream.
     unsafe { device.copy((to, memory), (from, memory), bytes, Some(device.stream())) }
 }

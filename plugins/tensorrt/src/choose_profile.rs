@@ -51,7 +51,8 @@ impl TensorRtInstance {
             let mut values = [0i64; crate::vtable::MAX_DIMS];
             let Some(values) = values.get_mut(..count) else { continue };
             for (nth, value) in values.iter_mut().enumerate() {
-                // SAFETY: a shape tensor in CPU memory of the request, whose size was checked against its shape.
+                // SAFETY: a shape tensor in CPU memory of the request, whose size was checked
+                // against its shape.
                 *value = unsafe {
                     match slot.handle.kind {
                         types::INT64 => at.cast::<i64>().add(nth).read_unaligned(),

@@ -88,7 +88,8 @@ pub fn config_patch(
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// A configured tensor has as many dimensions as in the engine, so the batch dimension is one of them.
+/// A configured tensor has as many dimensions as in the engine, so the batch dimension is one of
+/// them.
 fn says_unbatched(config: &Config, offered: &OfferedTensors<'_>) -> bool {
     let declared = config.inputs.iter().chain(&config.outputs);
     offered.implicit_batch.is_none()

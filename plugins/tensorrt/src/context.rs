@@ -1,4 +1,5 @@
-//! An execution context: one optimisation profile of an engine, the shapes and addresses of a run, and `enqueueV3`.
+//! An execution context: one optimisation profile of an engine, the shapes and addresses of a run,
+//! and `enqueueV3`.
 
 use crate::callbacks::logger;
 use crate::callbacks::outputs::OutputAllocator;
@@ -108,7 +109,8 @@ impl ExecutionContext {
 
     pub fn set_input_shape(&self, name: &CStr, shape: TensorShape) -> Result<(), String> {
         let (set, name) = (self.calls.set_input_shape, name.as_ptr());
-        // SAFETY: name and dimensions are valid during the call; the layout is that of the library's major.
+        // SAFETY: name and dimensions are valid during the call; the layout is that of the
+        // library's major.
         done(unsafe {
             match self.layout {
                 DimsLayout::Int32 => {
@@ -123,7 +125,8 @@ impl ExecutionContext {
         })
     }
 
-    /// The shape of a tensor after those of all inputs were set; with -1 where only the run decides.
+    /// The shape of a tensor after those of all inputs were set; with -1 where only the run
+    /// decides.
     pub fn tensor_shape(&self, name: &CStr) -> Option<TensorShape> {
         let (get, name) = (self.calls.tensor_shape, name.as_ptr());
         // SAFETY: takes a name, returns dimensions in the layout of the library's major.
@@ -159,8 +162,8 @@ impl ExecutionContext {
     }
 
     /// # Safety
-    /// The memory has the size of the tensor and is valid until the run is done; on the device, or for tensors on the host in CPU
-    /// memory.
+    /// The memory has the size of the tensor and is valid until the run is done; on the device, or
+    /// for tensors on the host in CPU memory.
     pub unsafe fn set_address(&self, name: &CStr, at: *mut u8) -> Result<(), String> {
         // SAFETY: by the caller's promise.
         done(unsafe { (self.calls.set_address)(self.object, name.as_ptr(), at.cast()) })

@@ -1,4 +1,5 @@
-//! The few functions of the CUDA driver that the plugin calls: whether there is a device, its primary context, CUDA graphs.
+//! The few functions of the CUDA driver that the plugin calls: whether there is a device, its
+//! primary context, CUDA graphs.
 //!
 //! The library is found at run time. TensorRT without a device returns an address that is not an
 //! object, so the presence of one is checked first.

@@ -38,7 +38,8 @@ pub struct Engine {
     creating: Mutex<()>,
 }
 
-// SAFETY: TensorRT allows the constant methods of an engine on any thread; the others are called under `creating`.
+// SAFETY: TensorRT allows the constant methods of an engine on any thread; the others are called
+// under `creating`.
 unsafe impl Send for Engine {}
 // SAFETY: threads that share an engine call its constant methods, or others one at a time under
 // `creating`.
@@ -156,7 +157,8 @@ impl Engine {
         let class = &self.library.slots.engine;
         let object = self.object();
         let slot = find_slot(class.get_io_tensor_name, "getIOTensorName", self.library.version)?;
-        // SAFETY: the index is below the count; the name is valid as long as the engine, and copied.
+        // SAFETY: the index is below the count; the name is valid as long as the engine, and
+        // copied.
         let name = unsafe {
             let name: unsafe extern "C" fn(Raw, i32) -> *const c_char = method_entry(object, slot);
             read_c_text(name(object, index))
@@ -235,7 +237,8 @@ impl Engine {
         let object = self.object();
         let name = tensor.c_name.as_ptr();
         let values = |selector: i32| {
-            // SAFETY: the methods have these types; the values are valid as long as the engine, and copied.
+            // SAFETY: the methods have these types; the values are valid as long as the engine, and
+            // copied.
             unsafe {
                 if let Some(slot) = class.get_profile_tensor_values_v2.slot(version) {
                     type Get = unsafe extern "C" fn(Raw, *const c_char, i32, i32) -> *const i64;

@@ -1,8 +1,10 @@
-//! CUDA graphs (`optimization.cuda.graphs`): the work of a run captured once for its shapes, then launched by one call.
+//! CUDA graphs (`optimization.cuda.graphs`): the work of a run captured once for its shapes, then
+//! launched by one call.
 //!
-//! A graph holds addresses, so each has inputs and outputs of its own, and tensors are copied on the device before and
-//! after. Without `graph_spec`, a graph is captured for each combination of shapes that runs, up to [`MAX_GRAPHS`]; with it,
-//! for the shapes that it lists, and smaller batches down to `graph_lower_bound` are padded to them.
+//! A graph holds addresses, so each has inputs and outputs of its own, and tensors are copied on
+//! the device before and after. Without `graph_spec`, a graph is captured for each combination of
+//! shapes that runs, up to [`MAX_GRAPHS`]; with it, for the shapes that it lists, and smaller
+//! batches down to `graph_lower_bound` are padded to them.
 
 use crate::buffers::{copy_memory, free_behind};
 use crate::driver::{self, CudaGraph};
@@ -88,7 +90,8 @@ impl GraphCache {
         self.enabled
     }
 
-    /// Position of the entry for the shapes of a run, the one with the least padding; adds one if none is listed.
+    /// Position of the entry for the shapes of a run, the one with the least padding; adds one if
+    /// none is listed.
     fn entry(&mut self, shapes: &[TensorShape]) -> Option<usize> {
         let fitting = self.entries.iter().enumerate().filter(|(_, entry)| entry.fits(shapes));
         let found = fitting.min_by_key(|(_, entry)| entry.rows()).map(|(at, _)| at);
@@ -210,7 +213,8 @@ impl TensorRtInstance {
         ));
     }
 
-    /// Captures the work for the shapes of an entry. The addresses of the run's own tensors are restored afterwards.
+    /// Captures the work for the shapes of an entry. The addresses of the run's own tensors are
+    /// restored afterwards.
     fn captured(&mut self, at: usize, chosen: usize) -> Result<CapturedRun, String> {
         let driver = driver::cuda_driver()?;
         let shapes = self.graphs.entries[at].shapes.clone();
@@ -270,8 +274,9 @@ impl TensorRtInstance {
             }
             outputs.push(shape);
         }
-        // TensorRT prepares the first run of new shapes by work that cannot be captured.
-        // SAFETY: all tensors have memory of their size; the inputs hold arbitrary bytes, and the result is not read.
+        // TensorRT prepares the first run of new shapes by work that cannot be captured. SAFETY:
+        // all tensors have memory of their size; the inputs hold arbitrary bytes, and the result is
+        // not read.
         unsafe { self.enqueue(chosen, rows) }.map_err(text)?;
         let stream = self.device.stream().as_raw();
         // SAFETY: all tensors have memory of their size, which is kept as long as the graph; the

@@ -1,4 +1,5 @@
-//! An instance: an execution context for each of its optimisation profiles, on the compute stream of its device.
+//! An instance: an execution context for each of its optimisation profiles, on the compute stream
+//! of its device.
 
 use crate::buffers::RunBuffers;
 use crate::callbacks::outputs::OutputAllocator;
@@ -146,7 +147,8 @@ impl ProfileContext {
         })
     }
 
-    /// The shape of an output of a run of `rows` rows, once those of the inputs are set; `None` where only the run decides.
+    /// The shape of an output of a run of `rows` rows, once those of the inputs are set; `None`
+    /// where only the run decides.
     pub fn output_shape(
         &self,
         loaded: &LoadedPlan,

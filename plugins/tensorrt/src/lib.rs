@@ -1,4 +1,5 @@
-//! TensorRT plans: the library is found at run time and called through tables of virtual-table slots.
+//! TensorRT plans: the library is found at run time and called through tables of virtual-table
+//! slots.
 //!
 //! ```text
 //! backend.rs ── settings.rs, complete.rs          autocomplete

@@ -1,4 +1,5 @@
-//! TensorRT's libraries: opened when the first model needs their major version, never closed, several majors side by side.
+//! TensorRT's libraries: opened when the first model needs their major version, never closed,
+//! several majors side by side.
 //!
 //! Nothing is linked. `getInferLibVersion` selects the table of slots.
 
@@ -39,8 +40,8 @@ pub struct Library {
     pub output_allocators: &'static vtable::MethodTable,
 }
 
-/// The opened libraries, at most one for each major. The lock is held while one is opened, so that concurrent loads open it
-/// once.
+/// The opened libraries, at most one for each major. The lock is held while one is opened, so that
+/// concurrent loads open it once.
 static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
 /// The opened libraries, for operators.

@@ -1,12 +1,13 @@
-//! Where libraries of TensorRT are searched: names for each major version, directories, the dynamic loader.
+//! Where libraries of TensorRT are searched: names for each major version, directories, the dynamic
+//! loader.
 
 use std::path::{Path, PathBuf};
 
 /// Setting with the directories of the libraries, separated by `:`. Then no others are searched.
 pub const SETTING: &str = "library-directory";
 
-/// Names without `.so.MAJOR`, best first: the full library, the one that runs version-compatible plans, and the one that loads
-/// the latter from the plan.
+/// Names without `.so.MAJOR`, best first: the full library, the one that runs version-compatible
+/// plans, and the one that loads the latter from the plan.
 pub const STEMS: [&str; 3] = ["libnvinfer", "libnvinfer_lean", "libnvinfer_dispatch"];
 
 /// Directories, and whether the dynamic loader is asked after them.
@@ -36,8 +37,8 @@ impl LibraryPlaces {
         self.files(&STEMS.map(|stem| format!("{stem}.so.{major}")))
     }
 
-    /// Files whose names begin with one of `names` and go on with nothing or a further version, best first; last, the names
-    /// alone, for the dynamic loader.
+    /// Files whose names begin with one of `names` and go on with nothing or a further version,
+    /// best first; last, the names alone, for the dynamic loader.
     pub fn files(&self, names: &[String]) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for name in names {

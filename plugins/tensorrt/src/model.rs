@@ -1,4 +1,5 @@
-//! One version of a model: the plan, the library that runs it, and an engine for each device with instances.
+//! One version of a model: the plan, the library that runs it, and an engine for each device with
+//! instances.
 
 use crate::backend::TensorRt;
 use crate::complete::max_batch;
@@ -28,7 +29,8 @@ pub struct TensorRtModel {
     pub cuda: CudaOptions,
     pub plan: PlanFile,
     scope: Scope,
-    /// By CUDA ordinal. The lock is held while a plan is deserialized, so that the instances of a device share one engine.
+    /// By CUDA ordinal. The lock is held while a plan is deserialized, so that the instances of a
+    /// device share one engine.
     devices: Mutex<HashMap<i32, Arc<LoadedPlan>>>,
 }
 
@@ -132,7 +134,8 @@ fn built_by(header: Header) -> String {
     }
 }
 
-/// The library that a plan needs: by its header, else by the parameter, else the newest that there is.
+/// The library that a plan needs: by its header, else by the parameter, else the newest that there
+/// is.
 fn library_for(
     header: Header,
     parameter: Option<&str>,
@@ -246,7 +249,8 @@ impl TensorRtModel {
         }
     }
 
-    /// Shape tensors are marked in the configuration: the host sends their values in CPU memory, and without batch dimension.
+    /// Shape tensors are marked in the configuration: the host sends their values in CPU memory,
+    /// and without batch dimension.
     fn check_shape_tensors(&self, engine: &Engine) -> Result<(), PluginFault> {
         let declared = self.config.inputs.iter().chain(&self.config.outputs);
         for decl in declared {

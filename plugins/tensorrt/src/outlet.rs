@@ -1,4 +1,5 @@
-//! Where a run takes its inputs from, a whole batch or one request of it, and how it hands over memory of outputs.
+//! Where a run takes its inputs from, a whole batch or one request of it, and how it hands over
+//! memory of outputs.
 
 use crate::vtable::TensorShape;
 use std::mem::ManuallyDrop;
@@ -50,7 +51,8 @@ impl<'b> InputSource<'_, 'b> {
     }
 }
 
-/// Hands over device memory that the run writes, which is freed once `written` is reached and the host has read it.
+/// Hands over device memory that the run writes, which is freed once `written` is reached and the
+/// host has read it.
 ///
 /// # Errors
 /// The output does not agree with its declaration.
@@ -75,7 +77,8 @@ fn no_memory(memory: Memory) -> Buf {
     Buf { ptr, bytes: 0, memory, ready, memory_handle: 0 }
 }
 
-/// Memory that a run may still write when the host releases it, because no request asked for the output.
+/// Memory that a run may still write when the host releases it, because no request asked for the
+/// output.
 struct AdoptedMemory(ManuallyDrop<(HostMemory, Event)>);
 
 impl Drop for AdoptedMemory {

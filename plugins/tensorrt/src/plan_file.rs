@@ -1,8 +1,8 @@
 //! The header of a plan file: whether the file is a plan, and which TensorRT version built it.
 //!
-//! A plan begins with a tag and the version of its format, each 32 bits; format 0 has the four numbers of the TensorRT
-//! version at offset 24 (`trtexec --getPlanVersionOnly` reads the same). Releases before 8.6 wrote another tag, without a
-//! version.
+//! A plan begins with a tag and the version of its format, each 32 bits; format 0 has the four
+//! numbers of the TensorRT version at offset 24 (`trtexec --getPlanVersionOnly` reads the same).
+//! Releases before 8.6 wrote another tag, without a version.
 
 use crate::slots::Version;
 use std::fs::File;
@@ -21,7 +21,8 @@ const OLD_TAG: u32 = 0x7472_7470;
 pub enum Header {
     /// Built by this version.
     Built(Version),
-    /// A plan whose header does not give the version: of TensorRT 8.5 or older, or of a newer format.
+    /// A plan whose header does not give the version: of TensorRT 8.5 or older, or of a newer
+    /// format.
     Unknown { format: Option<u32> },
 }
 

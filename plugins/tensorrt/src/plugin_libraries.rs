@@ -1,4 +1,5 @@
-//! Libraries of TensorRT plugins (custom layers): those of the setting `plugins`, and the standard ones beside the library.
+//! Libraries of TensorRT plugins (custom layers): those of the setting `plugins`, and the standard
+//! ones beside the library.
 
 use crate::library::Library;
 use crate::settings::{PLUGINS, TensorRtSettings};

@@ -66,7 +66,8 @@ impl Profile {
     }
 }
 
-/// Position of the profile whose ranges, in the order of the shapes, allow all shapes, and whose optimum is nearest.
+/// Position of the profile whose ranges, in the order of the shapes, allow all shapes, and whose
+/// optimum is nearest.
 pub fn nearest_profile<'a>(
     profiles: impl Iterator<Item = &'a [Range]>,
     shapes: &[TensorShape],
@@ -81,7 +82,8 @@ pub fn nearest_profile<'a>(
     fitting.min().map(|(_, at)| at)
 }
 
-/// The profiles that an instance uses, from the names in its group: numbers of profiles, `0` if there are none.
+/// The profiles that an instance uses, from the names in its group: numbers of profiles, `0` if
+/// there are none.
 ///
 /// # Errors
 /// A name that is not a number, or of no profile.

@@ -1,6 +1,8 @@
-//! Plans without weights (weight-stripped): the weights come from a safetensors file beside the plan.
+//! Plans without weights (weight-stripped): the weights come from a safetensors file beside the
+//! plan.
 //!
-//! The file begins with the length of its header, 64 bits; the header is JSON: type, shape and position of each tensor.
+//! The file begins with the length of its header, 64 bits; the header is JSON: type, shape and
+//! position of each tensor.
 
 use crate::callbacks::logger;
 use crate::engine::Engine;
@@ -110,7 +112,8 @@ impl<'a> Refitter<'a> {
 
     fn names(&self, method: crate::slots::Method, what: &str) -> Result<Vec<CString>, String> {
         type Get = unsafe extern "C" fn(Raw, i32, *mut *const c_char) -> i32;
-        // SAFETY: the method has this type; it writes at most as many names as it is given room for, valid as long as the refitter.
+        // SAFETY: the method has this type; it writes at most as many names as it is given room
+        // for, valid as long as the refitter.
         unsafe {
             let (get, object) = self.method::<Get>(method, what)?;
             let count = get(object, 0, std::ptr::null_mut()).max(0);

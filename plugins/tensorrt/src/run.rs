@@ -83,7 +83,8 @@ impl TensorRtInstance {
         }
         self.set_inputs(chosen)?;
         self.set_outputs(chosen, rows, outlet)?;
-        // SAFETY: all tensors have addresses: of the host, ordered by the compute stream, or of this instance.
+        // SAFETY: all tensors have addresses: of the host, ordered by the compute stream, or of
+        // this instance.
         unsafe { self.enqueue(chosen, rows) }?;
         for (to, from, bytes) in self.buffers.copies.drain(..) {
             copy_memory(&self.device, to, from, bytes).map_err(RunFailure::from_error)?;

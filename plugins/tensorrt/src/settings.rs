@@ -1,4 +1,5 @@
-//! What the configuration says beside tensors: CUDA graphs, the first GPU; and the backend's settings.
+//! What the configuration says beside tensors: CUDA graphs, the first GPU; and the backend's
+//! settings.
 
 use crate::library_places::{self, LibraryPlaces};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,8 @@ pub const INT32: i32 = 3;
 pub const INT64: i32 = 8;
 const FP8: i32 = 6;
 
-/// The type of a tensor for clients, from TensorRT's `DataType`. FP8 has no name in the protocols: its bytes are UINT8.
+/// The type of a tensor for clients, from TensorRT's `DataType`. FP8 has no name in the protocols:
+/// its bytes are UINT8.
 pub fn to_element(kind: i32) -> Element {
     Element::Known(match kind {
         0 => dtype::FP32,

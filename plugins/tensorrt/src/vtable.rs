@@ -1,4 +1,5 @@
-//! Calls through virtual tables of a C++ library, and the values that cross: `Dims`, `Weights`, `InterfaceInfo`.
+//! Calls through virtual tables of a C++ library, and the values that cross: `Dims`, `Weights`,
+//! `InterfaceInfo`.
 
 use crate::slots::{Method, Version, object};
 use std::ffi::{c_char, c_void};

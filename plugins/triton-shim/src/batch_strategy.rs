@@ -1,5 +1,6 @@
-//! Libraries that select the requests of a batch (`TRITONBACKEND_ModelBatch…`). The server's batcher forms a batch; the library divides it
-//! into parts, each as long as the library includes the next request, and each part is executed by itself.
+//! Libraries that select the requests of a batch (`TRITONBACKEND_ModelBatch…`). The server's
+//! batcher forms a batch; the library divides it into parts, each as long as the library includes
+//! the next request, and each part is executed by itself.
 
 use crate::fault::{Result, TritonFault};
 use crate::handles::LiveObject;
@@ -19,7 +20,8 @@ const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
 /// Its name in the directory of a version, model or backend.
 const FILE: &str = "batchstrategy.so";
 
-/// The library for a model with this configuration (JSON), if it has one. `dirs`: version, model, backend.
+/// The library for a model with this configuration (JSON), if it has one. `dirs`: version, model,
+/// backend.
 ///
 /// # Errors
 /// It is not there, it lies elsewhere than files of the model, or the model has sequences.
@@ -78,7 +80,8 @@ pub struct BatchStrategy {
     batcher: *mut c_void,
 }
 
-// SAFETY: the library itself protects what it keeps for a model, whose instances call it on their threads, as in Triton.
+// SAFETY: the library itself protects what it keeps for a model, whose instances call it on their
+// threads, as in Triton.
 unsafe impl Send for BatchStrategy {}
 // SAFETY: the library protects what it keeps for a model against calls from several instance
 // threads at once, as Triton requires of it.
@@ -151,8 +154,9 @@ impl BatchStrategy {
         }
     }
 
-    /// How many of the first `requests` form a batch; at least one, since the library is asked which requests join a batch. A batch also
-    /// ends before a request for which the library returns an error.
+    /// How many of the first `requests` form a batch; at least one, since the library is asked
+    /// which requests join a batch. A batch also ends before a request for which the library
+    /// returns an error.
     ///
     /// # Errors
     /// The library returns one for the batch, or for its first request.

@@ -12,11 +12,13 @@ use trtserver_plugin_api::abi::host::patch_format;
 const FIELDS: [&str; 4] = ["max_batch_size", "input", "output", "model_transaction_policy"];
 const SCHEDULERS: [&str; 3] = ["dynamic_batching", "sequence_batching", "ensemble_scheduling"];
 
-/// Takes over what a backend adds to the configuration of its model. The backend then reads it with all defaults, and the host adds it
-/// to the configuration when `TRITONBACKEND_ModelInitialize` has returned.
+/// Takes over what a backend adds to the configuration of its model. The backend then reads it with
+/// all defaults, and the host adds it to the configuration when `TRITONBACKEND_ModelInitialize` has
+/// returned.
 ///
 /// # Errors
-/// Outside of `TRITONBACKEND_ModelInitialize`, when the operator has disabled it, or if the text is not a configuration.
+/// Outside of `TRITONBACKEND_ModelInitialize`, when the operator has disabled it, or if the text is
+/// not a configuration.
 pub fn set_config(model: &ModelObject, given: &CStr) -> Result<()> {
     if !model.completing.load(Ordering::Acquire) {
         return Err(TritonFault::unsupported(
@@ -33,7 +35,8 @@ pub fn set_config(model: &ModelObject, given: &CStr) -> Result<()> {
     config.extend(decided.clone());
     let patch = Value::Object(decided).to_string();
     let sent = model.scope().with(|host, scope| {
-        // SAFETY: the scope is open, the bytes are valid during the call; an error is owned by the caller.
+        // SAFETY: the scope is open, the bytes are valid during the call; an error is owned by the
+        // caller.
         unsafe {
             let (p, n) = (patch.as_ptr(), patch.len() as u64);
             take_error(host, (host.config_patch)(scope, patch_format::COMPLETED_JSON, p, n))

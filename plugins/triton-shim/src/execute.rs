@@ -1,4 +1,5 @@
-//! Runs a batch: makes the request handles, calls `TRITONBACKEND_ModelInstanceExecute`, and settles who has the requests then.
+//! Runs a batch: makes the request handles, calls `TRITONBACKEND_ModelInstanceExecute`, and settles
+//! who has the requests then.
 
 use crate::fault::{Result, TritonFault};
 use crate::handles::{self, LiveObject, create_object};
@@ -27,14 +28,16 @@ pub struct BatchLists {
 /// Executes a batch. An error means that the host has all its requests.
 ///
 /// # Safety
-/// The batch was just passed to `execute`, and the lists are of this instance, which executes one batch at a time.
+/// The batch was just passed to `execute`, and the lists are of this instance, which executes one
+/// batch at a time.
 pub unsafe fn execute_batch(
     instance: LiveObject<InstanceObject>,
     lists: &mut BatchLists,
     batch: *mut Batch,
 ) -> Result<()> {
     let BatchLists { requests, replies } = lists;
-    // SAFETY: the host's batch and its array are valid during `execute`, each request until its release.
+    // SAFETY: the host's batch and its array are valid during `execute`, each request until its
+    // release.
     unsafe {
         for view in view_slice((*batch).requests, (*batch).n_requests) {
             let reply = RequestReply::create((**view).responder, (**view).cancelled);
@@ -100,13 +103,15 @@ fn call_backend(
     take_entry_error("TRITONBACKEND_ModelInstanceExecute", returned)
 }
 
-/// Whether the backend has left the requests as they were. Only then may the host be told that they were refused.
+/// Whether the backend has left the requests as they were. Only then may the host be told that they
+/// were refused.
 fn are_untouched(requests: &[*mut RequestObject], replies: &[LiveObject<RequestReply>]) -> bool {
     let alive = |request: &*mut RequestObject| handles::get_object(*request).is_ok();
     requests.iter().all(alive) && replies.iter().all(|reply| reply.is_untouched())
 }
 
-/// The backend gives requests back. Without a fault the host ends them all, when it gets the error of the batch; with one they end here.
+/// The backend gives requests back. Without a fault the host ends them all, when it gets the error
+/// of the batch; with one they end here.
 fn take_back(
     requests: &[*mut RequestObject],
     replies: &[LiveObject<RequestReply>],
@@ -147,7 +152,8 @@ pub struct ExecutionTimes {
 /// The batch that this thread executes on an instance.
 fn current_batch(instance: LiveObject<InstanceObject>) -> Option<&'static mut Batch> {
     let (executing, batch) = EXECUTING.get();
-    // SAFETY: set by `execute` for the time of the call; the times of a batch are for its executing thread, which this is.
+    // SAFETY: set by `execute` for the time of the call; the times of a batch are for its executing
+    // thread, which this is.
     unsafe { batch.as_mut() }.filter(|_| ptr::eq(executing, instance.raw()))
 }
 
@@ -161,15 +167,17 @@ pub fn report_batch(instance: LiveObject<InstanceObject>, times: &ExecutionTimes
     }
 }
 
-/// The backend reports one request of the batch: what it says of the batch as a whole comes later, if at all.
+/// The backend reports one request of the batch: what it says of the batch as a whole comes later,
+/// if at all.
 pub fn report_request(instance: LiveObject<InstanceObject>, times: &ExecutionTimes) {
     if current_batch(instance).is_some_and(|batch| batch.exec_end_ns == 0) {
         report_batch(instance, times);
     }
 }
 
-/// A buffer for an output is asked for. Backends report times after they have sent their responses, with which the host counts
-/// them; so the first buffer is where computing ends, until the backend says better.
+/// A buffer for an output is asked for. Backends report times after they have sent their responses,
+/// with which the host counts them; so the first buffer is where computing ends, until the backend
+/// says better.
 pub fn outputs_begin() {
     let (_, batch) = EXECUTING.get();
     // SAFETY: `execute` sets the batch for the time of the call, and its times are for the

@@ -1,7 +1,8 @@
-//! The parameter `EXECUTION_ENV_PATH` of models of Triton's Python backend: an archive or a directory with a Python environment, which
-//! the backend unpacks and runs.
+//! The parameter `EXECUTION_ENV_PATH` of models of Triton's Python backend: an archive or a
+//! directory with a Python environment, which the backend unpacks and runs.
 //!
-//! It lies where files of the model may lie, or in a directory of the setting [`DIRECTORIES`], which is the operator's.
+//! It lies where files of the model may lie, or in a directory of the setting [`DIRECTORIES`],
+//! which is the operator's.
 
 use crate::fault::{Result, TritonFault};
 use std::path::Path;
@@ -22,7 +23,8 @@ pub fn check_execution_env(config: &str, places: &FilePlaces, directories: &str)
     let value = &config["parameters"][PARAMETER]["string_value"];
     let Some(value) = value.as_str().filter(|value| !value.is_empty()) else { return Ok(()) };
     let path = value.replace(MODEL_DIRECTORY, &places.model_dir().display().to_string());
-    // The backend opens the path as it is, so a relative one would begin at the directory of the process.
+    // The backend opens the path as it is, so a relative one would begin at the directory of the
+    // process.
     let path = Path::new(&path);
     if places.judge(path).is_ok() {
         return Ok(());

@@ -12,7 +12,8 @@ pub type Result<T, E = TritonFault> = std::result::Result<T, E>;
 pub struct TritonFault {
     pub code: u32,
     pub text: String,
-    /// A wrong handle or argument: also written to the log, since backends may drop what a function returns.
+    /// A wrong handle or argument: also written to the log, since backends may drop what a function
+    /// returns.
     pub misuse: bool,
 }
 

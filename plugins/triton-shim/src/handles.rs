@@ -1,12 +1,15 @@
-//! Handles of the objects that backends hold (`TRITONBACKEND_Request *` and so on), checked whenever one comes back.
+//! Handles of the objects that backends hold (`TRITONBACKEND_Request *` and so on), checked
+//! whenever one comes back.
 //!
-//! An object is in a slot of a chunk; a chunk holds objects of one kind, and is never freed. A handle is the address of the slot
-//! and, in the bits that are zero because of its alignment, the slot's generation, which each use of a slot changes. So a handle
-//! that is null, foreign, of another kind, freed or freed twice is found out without touching memory that is not ours, and is an
-//! error instead of undefined behaviour (unless the generation has wrapped around: one chance in [`GENERATIONS`]).
+//! An object is in a slot of a chunk; a chunk holds objects of one kind, and is never freed. A
+//! handle is the address of the slot and, in the bits that are zero because of its alignment, the
+//! slot's generation, which each use of a slot changes. So a handle that is null, foreign, of
+//! another kind, freed or freed twice is found out without touching memory that is not ours, and is
+//! an error instead of undefined behaviour (unless the generation has wrapped around: one chance in
+//! [`GENERATIONS`]).
 //!
-//! Slots are taken from and returned to a list of the thread, which exchanges whole groups with a shared list: objects that live
-//! as long as a request cost neither an allocation nor a lock.
+//! Slots are taken from and returned to a list of the thread, which exchanges whole groups with a
+//! shared list: objects that live as long as a request cost neither an allocation nor a lock.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::{RefCell, UnsafeCell};
@@ -93,7 +96,8 @@ struct FreeList(Mutex<Vec<usize>>);
 
 static SHARED: [FreeList; KINDS.len()] = [const { FreeList(Mutex::new(Vec::new())) }; KINDS.len()];
 
-/// Free slots that one thread keeps of a kind, and how many it exchanges with the shared list at once.
+/// Free slots that one thread keeps of a kind, and how many it exchanges with the shared list at
+/// once.
 const LOCAL_MOST: usize = 256;
 const GROUP: usize = 128;
 
@@ -207,7 +211,8 @@ fn find_slot<T: TypedObject>(raw: *mut T) -> Result<&'static ObjectSlot<T>, Hand
         Some((kind, _)) => return Err(HandleFault::OtherKind(T::KIND, raw.addr(), *kind)),
         None => return Err(foreign),
     }
-    // SAFETY: a slot of a chunk for objects of type T: initialised when the chunk was added, never freed.
+    // SAFETY: a slot of a chunk for objects of type T: initialised when the chunk was added, never
+    // freed.
     Ok(unsafe { &*raw.map_addr(|_| at).cast::<ObjectSlot<T>>() })
 }
 
@@ -221,8 +226,9 @@ pub fn get_object<T: TypedObject>(raw: *mut T) -> Result<LiveObject<T>, HandleFa
     if generation.is_multiple_of(2) || visible(generation) != split_handle(raw.addr()).1 {
         return Err(HandleFault::Freed(T::KIND, raw.addr()));
     }
-    // SAFETY: the slot is in use, so its value is initialised. It may be freed while the reference is used only if the backend
-    // frees an object on one thread that it uses on another, which its interface forbids; the memory stays valid then.
+    // SAFETY: the slot is in use, so its value is initialised. It may be freed while the reference
+    // is used only if the backend frees an object on one thread that it uses on another, which its
+    // interface forbids; the memory stays valid then.
     Ok(LiveObject { raw, value: unsafe { (*slot.value.get()).assume_init_ref() } })
 }
 

@@ -117,7 +117,8 @@ pub fn owned_text(text: &str) -> CString {
 /// `T` is the table of that name and version.
 pub unsafe fn find_extension<T>(name: &str, version: u32) -> Option<&'static T> {
     let host = host_table().ok()?;
-    // SAFETY: the name is valid during the call; the result is null or a table of that name, valid for the life of the process.
+    // SAFETY: the name is valid during the call; the result is null or a table of that name, valid
+    // for the life of the process.
     with_str(name, |name| unsafe { (host.get_extension)(name, version).cast::<T>().as_ref() })
 }
 

@@ -1,5 +1,6 @@
-//! `libtritonserver.so` for unmodified Triton backends (`libtriton_*.so`): exports the 281 functions that Triton offers its
-//! backends (`TRITONBACKEND_*`, `TRITONSERVER_*`, `TRITONREPOAGENT_*`, `TRITONCACHE_*`), on the plugin interface of this server.
+//! `libtritonserver.so` for unmodified Triton backends (`libtriton_*.so`): exports the 281
+//! functions that Triton offers its backends (`TRITONBACKEND_*`, `TRITONSERVER_*`,
+//! `TRITONREPOAGENT_*`, `TRITONCACHE_*`), on the plugin interface of this server.
 //!
 //! ```text
 //! plugin.rs ──── open_backend.rs         our backend table: opens backends, models, instances

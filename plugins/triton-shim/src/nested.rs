@@ -51,7 +51,8 @@ pub fn with_extension<R>(
 pub fn model_status(model: &ModelObject, name: &CStr, version: i64) -> Result<ModelStatus> {
     with_extension(model, |extension, host, scope| {
         let mut status = MaybeUninit::uninit();
-        // SAFETY: the scope is open, the name valid during the call; the status is written unless there is an error.
+        // SAFETY: the scope is open, the name valid during the call; the status is written unless
+        // there is an error.
         unsafe {
             let error = (extension.model_status)(scope, as_str(name), version, status.as_mut_ptr());
             take_error(host, error)?;
@@ -130,7 +131,8 @@ pub fn send_request(request: LiveObject<RequestObject>) -> Result<()> {
     let sent = with_extension(&own.sender, |extension, host, scope| {
         let (mut handle, handler) =
             (ptr::null_mut(), NestedHandler { func: receive::receive_response, user: user.cast() });
-        // SAFETY: the request and what it points at are valid during the call; the handler is until its last call.
+        // SAFETY: the request and what it points at are valid during the call; the handler is until
+        // its last call.
         unsafe { take_error(host, (extension.infer)(scope, &nested, handler, &mut handle))? };
         Ok(handle)
     });

@@ -1,4 +1,5 @@
-//! A backend that the host has opened: the libraries behind its name, and what they say of themselves.
+//! A backend that the host has opened: the libraries behind its name, and what they say of
+//! themselves.
 
 use crate::fault::{Result, TritonFault};
 use crate::handles::{self, LiveObject, create_object};
@@ -27,7 +28,8 @@ use trtserver_plugin_api::abi::types::{Extension, Str, memory_type};
 
 /// Setting of the host: the library that opens a backend written in Python.
 const LIBRARY: &str = "adapted-library";
-/// Setting of the host: the prefix of names of shared-memory objects. The host removes objects with it after the process was killed.
+/// Setting of the host: the prefix of names of shared-memory objects. The host removes objects with
+/// it after the process was killed.
 const SHARED_MEMORY: &str = "shared-memory-prefix";
 /// Setting of Triton's Python backend: the same.
 const REGION_PREFIX: &str = "shm-region-prefix-name";
@@ -90,7 +92,8 @@ impl OpenBackend {
         &self.dir
     }
 
-    /// The backend of a model: searched for by the model's directories and `runtime`, and initialised when it is new.
+    /// The backend of a model: searched for by the model's directories and `runtime`, and
+    /// initialised when it is new.
     pub fn find_backend(
         &self,
         runtime: &str,

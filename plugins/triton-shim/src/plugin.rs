@@ -1,4 +1,5 @@
-//! The backend table of this library: each entry calls the entry point of a Triton backend, with handles for what the host passes.
+//! The backend table of this library: each entry calls the entry point of a Triton backend, with
+//! handles for what the host passes.
 
 use crate::batch_strategy::{self, BatchStrategy};
 use crate::completion::check_tensors;
@@ -173,7 +174,8 @@ unsafe extern "C" fn backend_close(backend: *mut BackendHandle) {
 
 /// What a model is initialised for.
 enum ModelUse {
-    /// To complete its configuration, if that is allowed; perhaps it is opened afterwards, with another scope.
+    /// To complete its configuration, if that is allowed; perhaps it is opened afterwards, with
+    /// another scope.
     Complete {
         allowed: bool,
     },
@@ -295,8 +297,8 @@ unsafe extern "C" fn model_open(
     out: *mut *mut ModelHandle,
 ) -> *mut types::Error {
     guard_entry("model_open", || {
-        // SAFETY: the handle is open; descriptor and scope are valid until `model_close`; the state is null or one of
-        // `autocomplete`, valid during the call.
+        // SAFETY: the handle is open; descriptor and scope are valid until `model_close`; the state
+        // is null or one of `autocomplete`, valid during the call.
         unsafe {
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
             check_tensors(desc.n_inputs, desc.n_outputs, &open.name)?;

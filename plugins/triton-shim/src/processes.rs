@@ -1,6 +1,7 @@
-//! Processes that a backend starts for a model, as Triton's Python backend does for each instance. The backend may refuse every
-//! request, or never answer, once such a process has ended. In a process of its own the model is started again instead: the host ends
-//! this process when the requests of other instances are answered, and its supervisor sees to the rest.
+//! Processes that a backend starts for a model, as Triton's Python backend does for each instance.
+//! The backend may refuse every request, or never answer, once such a process has ended. In a
+//! process of its own the model is started again instead: the host ends this process when the
+//! requests of other instances are answered, and its supervisor sees to the rest.
 
 use crate::host::{self, host_table, owned_text};
 use crate::scope::Scope;
@@ -33,9 +34,10 @@ fn lock() -> MutexGuard<'static, WatchedProcesses> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An instance was opened: watches the processes that this process has started since. Only in a process of the model's own, where
-/// they are all its backend's. One that serves the instance is told the name of it: the others, which are opened at the same time,
-/// may have started processes, too.
+/// An instance was opened: watches the processes that this process has started since. Only in a
+/// process of the model's own, where they are all its backend's. One that serves the instance is
+/// told the name of it: the others, which are opened at the same time, may have started processes,
+/// too.
 pub fn watch_process(scope: &Arc<Scope>, name: &CStr) {
     if !host_table().is_ok_and(|host| host.flags & host_flags::ISOLATED != 0) {
         return;
@@ -101,7 +103,8 @@ fn wait_for_end(pid: Pid, file: &OwnedFd, scope: &Scope) {
 fn restart_instance(instance: Option<&Scope>, reason: &str) -> bool {
     let (Some(process), Ok(host)) = (host::process_extension(), host_table()) else { return false };
     host::with_str(reason, |reason| {
-        // SAFETY: null, or a scope that is open during the call; the text is valid during it; an error is owned by the caller.
+        // SAFETY: null, or a scope that is open during the call; the text is valid during it; an
+        // error is owned by the caller.
         let call =
             |scope| unsafe { host::take_error(host, (process.restart)(scope, reason)).is_ok() };
         let of_instance = instance.and_then(|scope| scope.with(|_, raw| call(raw)));

@@ -1,8 +1,9 @@
 //! Scopes: which backend, model or instance a call belongs to, for its log lines and metrics.
 //!
-//! `TRITONSERVER_LogMessage` and the metric functions have no handle. On a thread that is inside an entry point of a backend the
-//! scope is that of the entry point's object. On threads of a backend's own it is that of the backend opened last; with isolated
-//! models there is one per process.
+//! `TRITONSERVER_LogMessage` and the metric functions have no handle. On a thread that is inside an
+//! entry point of a backend the scope is that of the entry point's object. On threads of a
+//! backend's own it is that of the backend opened last; with isolated models there is one per
+//! process.
 
 use crate::fault::Result;
 use crate::host::{host_table, with_str};
@@ -73,8 +74,8 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Reports memory that the backend holds, in place of an earlier report of the same memory. Backends of Triton do not take
-    /// reports back; they end with the scope.
+    /// Reports memory that the backend holds, in place of an earlier report of the same memory.
+    /// Backends of Triton do not take reports back; they end with the scope.
     pub fn report(&self, memory: Memory, bytes: u64) -> Result<()> {
         let Some(extension) = crate::host::memory_extension() else { return Ok(()) };
         let sent = self.with(|host, scope| {

@@ -1,5 +1,5 @@
-//! Settings that Triton accepts for its TensorRT backend only. The host accepts them for all adapted backends, because it
-//! asks the adapter and not the library what it uses.
+//! Settings that Triton accepts for its TensorRT backend only. The host accepts them for all
+//! adapted backends, because it asks the adapter and not the library what it uses.
 
 use crate::fault::{Result, TritonFault};
 use serde_json::Value;
@@ -8,7 +8,8 @@ use serde_json::Value;
 const BACKEND: &str = "tensorrt";
 const PLATFORM: &str = "tensorrt_plan";
 
-/// Refuses a configuration (JSON) of a model of `backend` with such a setting. The texts are Triton's.
+/// Refuses a configuration (JSON) of a model of `backend` with such a setting. The texts are
+/// Triton's.
 ///
 /// # Errors
 /// It has one.

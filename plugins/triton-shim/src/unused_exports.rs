@@ -1,5 +1,6 @@
-//! Functions that no known backend calls, such as those for programs that embed Triton. Backends import them all the same, and the
-//! loader resolves every import; so they exist, and answer "unsupported", which is logged once for each.
+//! Functions that no known backend calls, such as those for programs that embed Triton. Backends
+//! import them all the same, and the loader resolves every import; so they exist, and answer
+//! "unsupported", which is logged once for each.
 #![allow(non_snake_case, reason = "the names are Triton's")]
 #![allow(clippy::missing_safety_doc, reason = "nothing is read or written")]
 
@@ -22,8 +23,8 @@ fn refuse(name: &str, subject: &str, logged: &AtomicBool) -> *mut ErrorObject {
     })
 }
 
-/// Exports functions that answer "unsupported". Their arguments are not looked at, so they need not be declared: by the C calling
-/// conventions of Linux the caller passes and removes them.
+/// Exports functions that answer "unsupported". Their arguments are not looked at, so they need not
+/// be declared: by the C calling conventions of Linux the caller passes and removes them.
 macro_rules! unsupported {
     ($($subject:literal: $($name:ident)*;)*) => { $($(
         #[doc = concat!("Unsupported: ", $subject, ".")]

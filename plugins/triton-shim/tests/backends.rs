@@ -1,4 +1,5 @@
-//! Backends in C, compiled against `libtritonserver.so` and opened through its backend table, on the test host.
+//! Backends in C, compiled against `libtritonserver.so` and opened through its backend table, on
+//! the test host.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,7 +1,7 @@
 //! JSON to messages by the rules of proto3, guided by the schema; values go straight to wire bytes.
 //!
-//! Fields may have the names of the proto files or their camel case. Recursion follows the schema, in which no message
-//! contains itself, so hostile text cannot make the stack deep.
+//! Fields may have the names of the proto files or their camel case. Recursion follows the schema,
+//! in which no message contains itself, so hostile text cannot make the stack deep.
 use std::borrow::Cow;
 use std::fmt;
 
@@ -29,8 +29,8 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// Reads a message from its JSON form. Names of enum values may be spelled in small letters, fields that the message
-/// does not have are refused.
+/// Reads a message from its JSON form. Names of enum values may be spelled in small letters, fields
+/// that the message does not have are refused.
 pub fn parse<M: Described>(text: &str) -> Result<M, JsonError> {
     let located = |e: serde_json::Error| {
         let (line, column, message) = (e.line(), e.column(), e.to_string());
@@ -99,8 +99,8 @@ impl<'de> Visitor<'de> for MessageBody<'_> {
     }
 }
 
-/// What stands behind the name of a field: a value, a list, or a map. Null is as if it were left out. As in protobuf's C++
-/// library, a list of one element may be written as that element.
+/// What stands behind the name of a field: a value, a list, or a map. Null is as if it were left
+/// out. As in protobuf's C++ library, a list of one element may be written as that element.
 struct MemberReader<'a> {
     field: &'static FieldSchema,
     out: &'a mut Vec<u8>,

@@ -57,7 +57,8 @@ pub fn print<M: Described>(message: &M) -> String {
     print::print_lines(M::schema(), &message.encode_to_vec())
 }
 
-/// The text form in one line without a newline, as headers carry it. Plain ASCII whatever the strings hold.
+/// The text form in one line without a newline, as headers carry it. Plain ASCII whatever the
+/// strings hold.
 pub fn print_line<M: Described>(message: &M) -> String {
     print::print_line(M::schema(), &message.encode_to_vec())
 }

@@ -319,7 +319,8 @@ health_stats {
     assert_eq!(print(&server), want);
 }
 
-/// Fills a message with whatever the bytes say: each field may be absent, single or, for lists, many.
+/// Fills a message with whatever the bytes say: each field may be absent, single or, for lists,
+/// many.
 fn fill(message: &'static MessageSchema, chance: &mut impl Iterator<Item = u8>, out: &mut Vec<u8>) {
     let mut oneofs = Vec::new();
     for field in message.fields {

@@ -37,7 +37,8 @@ static OLD_NAMES: &[OldName] = &[
         now: OldNameMeaning::Field("platform"),
         values: &[("tensorflow_saved_model", "tensorflow_savedmodel")],
     },
-    // 0.12 never used the value, and its sequences had no idle limit, which the field sets since v1.0.
+    // 0.12 never used the value, and its sequences had no idle limit, which the field sets since
+    // v1.0.
     row(
         "ModelSequenceBatching",
         "max_queue_delay_microseconds",

@@ -1,11 +1,13 @@
-//! Where the fields of a text are, for messages about a configuration that parses: line and column by field path.
+//! Where the fields of a text are, for messages about a configuration that parses: line and column
+//! by field path.
 
 /// A value in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPlace {
     /// Names of the field and of the messages around it, joined by dots: `instance_group.count`.
     pub path: String,
-    /// Counted from 1, columns in characters. Of an element of a list in brackets: where the element begins.
+    /// Counted from 1, columns in characters. Of an element of a list in brackets: where the
+    /// element begins.
     pub line: usize,
     pub column: usize,
     /// The value of a string field.
@@ -24,9 +26,10 @@ impl Places {
         self.0.iter().find(|place| is_below(&place.path, path))
     }
 
-    /// The place in the subtree of `path` that `named` describes best: the field whose name, or else the string whose value, is
-    /// among `named`. The last of `named` that is found counts. Without one it is the first value of `path`; there is none if the
-    /// subtree is the whole text (an empty `path`).
+    /// The place in the subtree of `path` that `named` describes best: the field whose name, or
+    /// else the string whose value, is among `named`. The last of `named` that is found counts.
+    /// Without one it is the first value of `path`; there is none if the subtree is the whole text
+    /// (an empty `path`).
     pub fn nearest(&self, path: &str, named: &[&str]) -> Option<&TextPlace> {
         let within = || self.0.iter().filter(|p| is_below(&p.path, path));
         // The message that a string identifies, such as the `input` of a tensor name.

@@ -1,7 +1,7 @@
 //! The protobuf wire format: iterates over the fields of an encoded message, and writes fields.
 //!
-//! For code that needs a few fields of a message without generated types. Values borrow from the message, nothing
-//! is allocated, and malformed input is an error, never a panic.
+//! For code that needs a few fields of a message without generated types. Values borrow from the
+//! message, nothing is allocated, and malformed input is an error, never a panic.
 #![forbid(unsafe_code)]
 
 use std::fmt;

@@ -1,4 +1,5 @@
-// Computation of the fake nvinfer, a test double: runs on a stream of the fake driver, in memory that only the driver finds.
+// Computation of the fake nvinfer, a test double: runs on a stream of the fake driver, in memory
+// that only the driver finds.
 #pragma once
 #include "library.h"
 #include "plan.h"

@@ -1,4 +1,5 @@
-// Execution contexts of the fake nvinfer, a test double: shapes, addresses, and executions on a stream of the fake driver.
+// Execution contexts of the fake nvinfer, a test double: shapes, addresses, and executions on a
+// stream of the fake driver.
 #pragma once
 #include "compute.h"
 #include "engine.h"
@@ -204,7 +205,8 @@ static bool launch(Context *c, std::unique_ptr<Task> &task, Stream stream) {
     return !failed || refuse(c, "enqueueV3: Error Code 1: Cuda Runtime (" + std::to_string(failed) + ")");
 }
 
-// The indices of elements that are not zero: how many there are is known only after the stream has computed the input.
+// The indices of elements that are not zero: how many there are is known only after the stream has
+// computed the input.
 static bool nonzero(Context *c, const Tensor &in, void *from, const Shape &shape, const Tensor &out, Stream stream,
                     std::unique_ptr<Task> &task) {
     if (!launch(c, task, stream)) return false;

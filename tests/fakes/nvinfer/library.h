@@ -1,4 +1,5 @@
-// State of the fake nvinfer, a test double: the driver beneath it, its log, its allocations, injected failures and the report.
+// State of the fake nvinfer, a test double: the driver beneath it, its log, its allocations,
+// injected failures and the report.
 #pragma once
 #include "objects.h"
 #include "slots.h"
@@ -135,7 +136,8 @@ struct Memory {
     }
 };
 
-// FAKE_NVINFER_REPORT: file to which each process that has opened the library adds what lives at its end.
+// FAKE_NVINFER_REPORT: file to which each process that has opened the library adds what lives at
+// its end.
 __attribute__((destructor)) static void at_exit() {
     const char *path = getenv("FAKE_NVINFER_REPORT");
     FILE *file = path && *path ? fopen(path, "ae") : nullptr;

@@ -1,11 +1,13 @@
-// Fake TensorRT runtime for tests, a test double: libnvinfer.so.8, .10 or .11 by -DMAJOR. Executes plans that are text (plan.h)
-// on the fake driver of tests/fakes/cuda.c. What passes on it is not a result of TensorRT.
+// Fake TensorRT runtime for tests, a test double: libnvinfer.so.8, .10 or .11 by -DMAJOR. Executes
+// plans that are text (plan.h) on the fake driver of tests/fakes/cuda.c. What passes on it is not a
+// result of TensorRT.
 //
-// Objects have virtual tables of the slots in slots.h; any other slot ends the process, as does a use after deletion, two threads
-// in one context, and memory that is not aligned.
+// Objects have virtual tables of the slots in slots.h; any other slot ends the process, as does a
+// use after deletion, two threads in one context, and memory that is not aligned.
 //
-// Environment: FAKE_NVINFER_FAIL and FAKE_NVINFER_REPORT (library.h); failures of createInferRuntime, deserializeCudaEngine,
-// createExecutionContext, setInputShape, enqueue. -DWITHOUT_RUNTIME: the library lacks createInferRuntime_INTERNAL.
+// Environment: FAKE_NVINFER_FAIL and FAKE_NVINFER_REPORT (library.h); failures of
+// createInferRuntime, deserializeCudaEngine, createExecutionContext, setInputShape, enqueue.
+// -DWITHOUT_RUNTIME: the library lacks createInferRuntime_INTERNAL.
 #include <map>
 
 #include "context.h"

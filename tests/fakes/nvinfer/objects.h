@@ -1,5 +1,5 @@
-// Objects of the fake nvinfer, a test double: laid out as TensorRT lays out its own, two pointers to callers, of which the
-// second leads to the object with the virtual table that callers use.
+// Objects of the fake nvinfer, a test double: laid out as TensorRT lays out its own, two pointers
+// to callers, of which the second leads to the object with the virtual table that callers use.
 #pragma once
 #include <cstdarg>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Plans of the fake nvinfer, a test double: 28 bytes as a real plan begins (tag, serialisation version, length, version of the
-// library), then a text program, one statement a line:
+// Plans of the fake nvinfer, a test double: 28 bytes as a real plan begins (tag, serialisation
+// version, length, version of the library), then a text program, one statement a line:
 //
 //   compute 7.5                         the GPU it was built for
 //   implicit 8                          implicit batch dimension (TensorRT 8), largest batch

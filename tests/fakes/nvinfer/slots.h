@@ -1,7 +1,8 @@
 // Virtual-table slots of TensorRT 8.6, 10 and 11 for the fake nvinfer, a test double.
 //
-// Counted from the order in which the Apache-2.0 releases declare the methods; slots 0 and 1 are the destructors. Not shared
-// with plugins/tensorrt, so that a wrong number on either side fails a test.
+// Counted from the order in which the Apache-2.0 releases declare the methods; slots 0 and 1 are
+// the destructors. Not shared with plugins/tensorrt, so that a wrong number on either side fails a
+// test.
 #pragma once
 
 constexpr int slot_of_major(int in8, int in10, int in11) { return MAJOR == 8 ? in8 : MAJOR == 10 ? in10 : in11; }

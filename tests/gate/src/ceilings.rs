@@ -1,16 +1,17 @@
-//! Ceilings for the cost of a request. `cargo xtask gate` shows the current figures, `cargo xtask gate --ceilings` prints
-//! a new table.
+//! Ceilings for the cost of a request. `cargo xtask gate` shows the current figures,
+//! `cargo xtask gate --ceilings` prints a new table.
 
 /// One row, per request; `NONE` is not judged.
 pub struct Ceiling {
     pub row: &'static str,
     /// Calls of the allocator, reallocations included.
     pub allocations: f64,
-    /// Bytes requested from the allocator. A body of 4 MiB over HTTP takes at most one new read buffer of hyper, 512 KiB, since the head
-    /// of the request keeps the one before.
+    /// Bytes requested from the allocator. A body of 4 MiB over HTTP takes at most one new read
+    /// buffer of hyper, 512 KiB, since the head of the request keeps the one before.
     pub allocated: f64,
-    /// Bytes moved by memcpy and memmove in pieces of 4 KiB or more; the echo model itself copies the tensor once. In rows with shared
-    /// memory that is the only copy: their ceiling leaves place for no other.
+    /// Bytes moved by memcpy and memmove in pieces of 4 KiB or more; the echo model itself copies
+    /// the tensor once. In rows with shared memory that is the only copy: their ceiling leaves
+    /// place for no other.
     pub copied: f64,
     /// System calls of all threads.
     pub syscalls: f64,

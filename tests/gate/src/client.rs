@@ -10,8 +10,8 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use trtserver_tests::{Connection, Running};
 
-/// Pause after a response, so that all threads of the server sleep when the next request arrives and the figures are
-/// reproducible.
+/// Pause after a response, so that all threads of the server sleep when the next request arrives
+/// and the figures are reproducible.
 const PAUSE: Duration = Duration::from_micros(500);
 /// Flow-control window, larger than all responses of a row together.
 const WINDOW: u32 = 1 << 30;

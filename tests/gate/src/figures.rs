@@ -14,7 +14,8 @@ pub struct Figures {
     pub by_name: Vec<(String, f64)>,
 }
 
-/// Below this share of its ceiling a figure is reported, because the ceiling no longer detects regressions.
+/// Below this share of its ceiling a figure is reported, because the ceiling no longer detects
+/// regressions.
 const FAR_BELOW: f64 = 0.8;
 /// Margin of new ceilings above the figures, which vary by a percent or two.
 const MARGIN: f64 = 1.1;
@@ -55,7 +56,8 @@ pub fn table(ceilings: &[Ceiling], figures: &[Figures]) -> String {
     text
 }
 
-/// Sentences about figures above their ceilings, and about figures so far below that the ceiling should be lowered.
+/// Sentences about figures above their ceilings, and about figures so far below that the ceiling
+/// should be lowered.
 pub fn judge(ceilings: &[Ceiling], figures: &[Figures]) -> (Vec<String>, Vec<String>) {
     let (mut above, mut far_below) = (Vec::new(), Vec::new());
     for (ceiling, figures) in ceilings.iter().zip(figures) {
@@ -78,7 +80,8 @@ pub fn judge(ceilings: &[Ceiling], figures: &[Figures]) -> (Vec<String>, Vec<Str
     (above, far_below)
 }
 
-/// The table of `ceilings.rs` with new ceilings for these figures. Entries that were not counted or have no ceiling are kept.
+/// The table of `ceilings.rs` with new ceilings for these figures. Entries that were not counted or
+/// have no ceiling are kept.
 pub fn as_source(ceilings: &[Ceiling], figures: &[Figures]) -> String {
     let mut text = String::new();
     for (ceiling, figures) in ceilings.iter().zip(figures) {

@@ -1,5 +1,6 @@
-//! `trtserver-gate`: counts the cost of a request and compares it with the ceilings. Nothing is timed, so the result is
-//! the same on any machine. `cargo xtask gate` builds everything and runs it; see docs/performance.md, "The gate".
+//! `trtserver-gate`: counts the cost of a request and compares it with the ceilings. Nothing is
+//! timed, so the result is the same on any machine. `cargo xtask gate` builds everything and runs
+//! it; see docs/performance.md, "The gate".
 
 mod ceilings;
 mod client;
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
     if above.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Pins this process and its servers to one core, so that thread counts and wake-ups do not depend on the machine.
+/// Pins this process and its servers to one core, so that thread counts and wake-ups do not depend
+/// on the machine.
 fn stay_on_one_core() -> rustix::io::Result<()> {
     let all = sched_getaffinity(None)?;
     let mut one = CpuSet::new();

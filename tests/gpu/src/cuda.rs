@@ -1,5 +1,6 @@
-//! The CUDA driver as a client uses it: bare calls, for regions of this process and for the figures that the server is
-//! compared with. Nothing is shared with the server's own wrapper, so that both cannot make the same mistake.
+//! The CUDA driver as a client uses it: bare calls, for regions of this process and for the figures
+//! that the server is compared with. Nothing is shared with the server's own wrapper, so that both
+//! cannot make the same mistake.
 
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -52,7 +53,8 @@ pub struct Driver {
 /// Calls a function of the driver; the error names it and its result code.
 macro_rules! call {
     ($library:expr, $name:literal, ($($kind:ty),*), ($($value:expr),*)) => {{
-        // SAFETY: the type of the function in the driver's interface; the callers pass valid pointers.
+        // SAFETY: the type of the function in the driver's interface; the callers pass valid
+        // pointers.
         let code = unsafe {
             $library.get::<unsafe extern "C" fn($($kind),*) -> c_int>(concat!($name, "\0").as_bytes())
                 .map_err(|e| e.to_string())
@@ -93,7 +95,8 @@ impl Driver {
         &self.devices
     }
 
-    /// Retains the primary context of a device and binds it to this thread, for the rest of the process.
+    /// Retains the primary context of a device and binds it to this thread, for the rest of the
+    /// process.
     pub fn context(&self, device: &Device) -> Result<Context, String> {
         let mut context = null_mut();
         call!(

@@ -1,5 +1,6 @@
-//! `trtserver-gpu-test`: the checks and measurements that need a GPU, on a machine that may have nothing but a driver. Runs the
-//! install that it lies in; without a GPU it says so and succeeds. See docs/gpu.md.
+//! `trtserver-gpu-test`: the checks and measurements that need a GPU, on a machine that may have
+//! nothing but a driver. Runs the install that it lies in; without a GPU it says so and succeeds.
+//! See docs/gpu.md.
 
 mod checks;
 mod cuda;
@@ -26,8 +27,8 @@ pub struct Options {
 }
 
 fn main() -> ExitCode {
-    // SAFETY: the first statement of the program, which has no other thread yet. The program is also started without cargo, which
-    // sets the variable for tests.
+    // SAFETY: the first statement of the program, which has no other thread yet. The program is
+    // also started without cargo, which sets the variable for tests.
     unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
     let options = match options() {
         Ok(Some(options)) => options,

@@ -1,6 +1,7 @@
 //! Configurations of models of the test backend `ptx`, which runs kernels on a GPU.
 
-/// OUTPUT0 = INPUT0 + INPUT1, of floats, on the GPUs of `group`. `parameters` are those of the backend.
+/// OUTPUT0 = INPUT0 + INPUT1, of floats, on the GPUs of `group`. `parameters` are those of the
+/// backend.
 pub fn add(name: &str, group: &str, parameters: &[(&str, &str)]) -> String {
     let tensor = |kind: &str, name: &str| {
         format!("{kind} {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ -1 ] }}\n")

@@ -1,4 +1,5 @@
-//! An ONNX file with the layers of ResNet-50 and arbitrary weights: the work of the network, without its download.
+//! An ONNX file with the layers of ResNet-50 and arbitrary weights: the work of the network,
+//! without its download.
 
 use trtserver_proto_wire::{put_bytes, put_number};
 
@@ -12,7 +13,8 @@ const STAGES: [usize; 4] = [3, 4, 6, 3];
 
 const FLOAT: u64 = 1;
 
-/// The network with a 64th of `channels` of ResNet-50's channels: 64 for the whole. `X` of any number of images gives `Y`.
+/// The network with a 64th of `channels` of ResNet-50's channels: 64 for the whole. `X` of any
+/// number of images gives `Y`.
 pub fn resnet(channels: usize) -> Vec<u8> {
     let mut graph = Graph::default();
     let stem = graph.conv("X", 3, channels, 7, 2);

@@ -1,5 +1,5 @@
-//! A bare loop over ONNX Runtime: what the server's figures are compared with. Tensors are in CPU memory, so a run copies them to the
-//! GPU and back, and waits.
+//! A bare loop over ONNX Runtime: what the server's figures are compared with. Tensors are in CPU
+//! memory, so a run copies them to the GPU and back, and waits.
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use ort_sys::*;
@@ -9,7 +9,8 @@ use std::ptr::{self, null_mut};
 
 use crate::onnx_model::{CLASSES, IMAGE, SIDE};
 
-/// The library for GPUs: named by the environment, else where `cargo xtask runtimes --gpu` installs it.
+/// The library for GPUs: named by the environment, else where `cargo xtask runtimes --gpu` installs
+/// it.
 ///
 /// # Errors
 /// The library is not installed; says how to get it.
@@ -56,8 +57,8 @@ macro_rules! call {
 }
 
 impl Bare {
-    /// A session for batches of `rows` images, on a GPU or on the CPU. Libraries of CUDA that lie beside the library are opened
-    /// first, as the plugin does.
+    /// A session for batches of `rows` images, on a GPU or on the CPU. Libraries of CUDA that lie
+    /// beside the library are opened first, as the plugin does.
     pub fn open(
         library: &Path,
         model: &[u8],
@@ -67,7 +68,8 @@ impl Bare {
         if gpu.is_some() {
             trtserver_onnx_engine::preload_cuda(&library.to_string_lossy());
         }
-        // SAFETY: the library's initialisers are harmless, its symbol has this type, and it stays open.
+        // SAFETY: the library's initialisers are harmless, its symbol has this type, and it stays
+        // open.
         let api = unsafe {
             let opened = Library::open(Some(library), RTLD_NOW | RTLD_LOCAL)
                 .map_err(|e| format!("{}: {e}", library.display()))?;
@@ -87,7 +89,8 @@ impl Bare {
             output: vec![0.0; rows * CLASSES],
             values: [null_mut(); 2],
         };
-        // SAFETY: the table is valid, out pointers are local or fields, and the buffers outlive the values.
+        // SAFETY: the table is valid, out pointers are local or fields, and the buffers outlive the
+        // values.
         unsafe {
             let (mut env, mut options) = (null_mut(), null_mut());
             let level = OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR;

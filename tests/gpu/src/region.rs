@@ -1,4 +1,5 @@
-//! An object of system shared memory, registered with a server: the time of a body on the socket would hide what is measured.
+//! An object of system shared memory, registered with a server: the time of a body on the socket
+//! would hide what is measured.
 
 use serde_json::json;
 use trtserver_tests::Running;

@@ -9,7 +9,8 @@ pub fn floats(first: f32, n: usize) -> Vec<u8> {
     (0..n).flat_map(|i| (first + i as f32).to_le_bytes()).collect()
 }
 
-/// An inference request for models of [`crate::models`]: INPUT0 and INPUT1 of `n` floats each, as binary data.
+/// An inference request for models of [`crate::models`]: INPUT0 and INPUT1 of `n` floats each, as
+/// binary data.
 pub fn binary(model: &str, n: usize) -> Vec<u8> {
     let (a, b) = (floats(0.0, n), floats(1.0, n));
     let input = |name: &str, bytes: &[u8]| {
@@ -50,7 +51,8 @@ pub fn check(response: &Response, n: usize) -> Result<(), String> {
     }
 }
 
-/// The mean time of a request of `n` floats, of `times` requests that each of `clients` connections sends.
+/// The mean time of a request of `n` floats, of `times` requests that each of `clients` connections
+/// sends.
 pub fn mean_time(
     address: &str,
     model: &str,

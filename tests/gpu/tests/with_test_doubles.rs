@@ -1,11 +1,13 @@
-//! The check `tensorrt` on test doubles of the driver and of TensorRT: it passes right results, and fails wrong ones.
+//! The check `tensorrt` on test doubles of the driver and of TensorRT: it passes right results, and
+//! fails wrong ones.
 
 use std::process::{Command, Output};
 use trtserver_tests::fakes::Fakes;
 use trtserver_tests::plans::Plan;
 use trtserver_tests::{dist, folder};
 
-/// Runs the check on a repository whose `addsub` computes OUTPUT1 by `operation`; without it, on none.
+/// Runs the check on a repository whose `addsub` computes OUTPUT1 by `operation`; without it, on
+/// none.
 fn check(operation: Option<&str>) -> Output {
     let (fakes, models) = (Fakes::with_tensorrt(&[10, 11]), folder());
     let mut command = Command::new(env!("CARGO_BIN_EXE_trtserver-gpu-test"));

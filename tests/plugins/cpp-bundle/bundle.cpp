@@ -1,5 +1,6 @@
-// Two platforms that differ in their files: `bundle`, any one directory with a file `bundle.txt` in it, and `flat`, one file
-// named model.flat. OUTPUT0 is the name of the model file (STRING); INPUT0 is ignored.
+// Two platforms that differ in their files: `bundle`, any one directory with a file `bundle.txt` in
+// it, and `flat`, one file named model.flat. OUTPUT0 is the name of the model file (STRING); INPUT0
+// is ignored.
 #include <trtserver/backend.hpp>
 
 #include <fstream>

@@ -1,5 +1,5 @@
-// Everything of trtserver/backend.hpp that the examples leave out: OUT = IN (FP32), in the way that the first request of a
-// batch says with its parameter `how`.
+// Everything of trtserver/backend.hpp that the examples leave out: OUT = IN (FP32), in the way that
+// the first request of a batch says with its parameter `how`.
 #include <trtserver/backend.hpp>
 
 #include <new>

@@ -1,5 +1,6 @@
-// A framework that the host has never heard of: platform `lightgbm_text`, default file `model.lgb`. The file has a tree of one
-// split: `feature threshold below above`. OUTPUT is `below` for rows whose feature is below the threshold, else `above`.
+// A framework that the host has never heard of: platform `lightgbm_text`, default file `model.lgb`.
+// The file has a tree of one split: `feature threshold below above`. OUTPUT is `below` for rows
+// whose feature is below the threshold, else `above`.
 #include <trtserver/backend.hpp>
 
 #include <fstream>

@@ -1,4 +1,5 @@
-//! The attackers. Each sends what no client should, ignores the response, and begins anew when it is refused or disconnected.
+//! The attackers. Each sends what no client should, ignores the response, and begins anew when it
+//! is refused or disconnected.
 
 use super::Stop;
 use super::payloads::Payloads;
@@ -16,7 +17,8 @@ const WAIT: Duration = Duration::from_secs(2);
 
 type Round<'a> = Box<dyn Fn() + Send + Sync + 'a>;
 
-/// Attacks until `stop` is set, with every attack whose name contains `only`. Returns the rounds of each.
+/// Attacks until `stop` is set, with every attack whose name contains `only`. Returns the rounds of
+/// each.
 pub fn attack(
     server: &Running,
     payloads: &Payloads,
@@ -72,8 +74,9 @@ pub fn attack(
     attacks.iter().map(|(name, ..)| *name).zip(rounds).collect()
 }
 
-/// Lowers the priority of this thread. Attackers usually have machines of their own; here they share the processors with the server and
-/// its clients, whose latency would otherwise show the attackers' use of time instead of the server's.
+/// Lowers the priority of this thread. Attackers usually have machines of their own; here they
+/// share the processors with the server and its clients, whose latency would otherwise show the
+/// attackers' use of time instead of the server's.
 fn yield_to_server() {
     if let Err(e) = rustix::process::nice(19) {
         eprintln!("an attacker keeps its priority: {e}");

@@ -1,6 +1,7 @@
-//! Overload test: clients that send hostile or unread traffic beside well-behaved clients of all four protocols, whose errors and
-//! latency are compared with a quiet run, and with a run during which the same attack goes to another server on this machine: it
-//! takes the processors' time in the same way. `cargo xtask soak -- --attack` runs it for five minutes.
+//! Overload test: clients that send hostile or unread traffic beside well-behaved clients of all
+//! four protocols, whose errors and latency are compared with a quiet run, and with a run during
+//! which the same attack goes to another server on this machine: it takes the processors' time in
+//! the same way. `cargo xtask soak -- --attack` runs it for five minutes.
 
 mod attackers; // one thread per kind of attack
 mod clients; // the well-behaved clients
@@ -125,8 +126,9 @@ impl fmt::Display for Report {
     }
 }
 
-/// Measures for `quiet`, for the same time during an attack on `other`, then under attack for `attacked`. Runs only the attacks whose
-/// name contains `only`. Ends the server while one request is half sent.
+/// Measures for `quiet`, for the same time during an attack on `other`, then under attack for
+/// `attacked`. Runs only the attacks whose name contains `only`. Ends the server while one request
+/// is half sent.
 pub fn run(
     server: &Running,
     other: Running,

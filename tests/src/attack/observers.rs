@@ -1,4 +1,5 @@
-//! What an operator observes: health endpoints on every port, the metrics page, and the server's memory.
+//! What an operator observes: health endpoints on every port, the metrics page, and the server's
+//! memory.
 
 use super::Stop;
 use super::clients::Latency;

@@ -1,4 +1,5 @@
-//! Hostile requests. Compressing them takes longer than sending them, so they are built before the measurement.
+//! Hostile requests. Compressing them takes longer than sending them, so they are built before the
+//! measurement.
 
 use crate::grpc::{field, infer_v2};
 use crate::http1::request;

@@ -1,6 +1,7 @@
-//! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test; `soak --repository` and `soak --reloads`:
-//! models that change under load. Exits with status 1 if a response was wrong or
-//! missing, or a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
+//! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test;
+//! `soak --repository` and `soak --reloads`: models that change under load. Exits with status 1 if
+//! a response was wrong or missing, or a promise did not hold. `cargo xtask soak` runs it against a
+//! release build; TRTSERVER_DIST names the install.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -43,7 +44,8 @@ fn run_attack(options: &[&str]) -> ExitCode {
             _ => return usage(),
         }
     }
-    // A connection that fails is counted as an error of its client; its backtrace says nothing more.
+    // A connection that fails is counted as an error of its client; its backtrace says nothing
+    // more.
     std::panic::set_hook(Box::new(|_| ()));
     let server = attack::server().start();
     let attacked = Duration::from_secs(seconds);

@@ -1,4 +1,5 @@
-//! Clients of stateless models: one request at a time on a connection of its own; some disconnect before the response.
+//! Clients of stateless models: one request at a time on a connection of its own; some disconnect
+//! before the response.
 
 use super::endpoint::{self, Endpoint};
 use super::random::Random;
@@ -52,7 +53,8 @@ impl Wire {
         }
     }
 
-    /// Sends the request and cancels it at once or after a moment. The connection may be unusable afterwards.
+    /// Sends the request and cancels it at once or after a moment. The connection may be unusable
+    /// afterwards.
     async fn send_and_cancel(
         mut self,
         endpoint: Endpoint,

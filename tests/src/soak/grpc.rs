@@ -1,4 +1,5 @@
-//! A minimal gRPC client over HTTP/2 that sends and receives message by message and can reset a call.
+//! A minimal gRPC client over HTTP/2 that sends and receives message by message and can reset a
+//! call.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h2::client::{ResponseFuture, SendRequest};

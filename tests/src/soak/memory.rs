@@ -15,8 +15,8 @@ impl Memory {
         Some((self.samples.first()?.1, self.samples.last()?.1))
     }
 
-    /// Least squares through the samples of the second half, when pools and buffers have filled: KiB for each
-    /// hundred thousand requests.
+    /// Least squares through the samples of the second half, when pools and buffers have filled:
+    /// KiB for each hundred thousand requests.
     pub fn slope(&self) -> f64 {
         let settled = &self.samples[self.samples.len() / 2..];
         let n = settled.len() as f64;

@@ -1,5 +1,6 @@
-//! Soak test: clients of every endpoint send requests to eight models, some cancel; every response is checked, and the
-//! server's memory is watched. `cargo run -p trtserver-tests --bin soak -- --requests 1000000`.
+//! Soak test: clients of every endpoint send requests to eight models, some cancel; every response
+//! is checked, and the server's memory is watched.
+//! `cargo run -p trtserver-tests --bin soak -- --requests 1000000`.
 
 mod calls; // clients of stateless models
 mod endpoint; // requests and responses on each endpoint

@@ -1,4 +1,5 @@
-//! Clients with sequences: one request at a time, or several sequences interleaved on a stream, which is sometimes reset.
+//! Clients with sequences: one request at a time, or several sequences interleaved on a stream,
+//! which is sometimes reset.
 
 use super::calls::Wire;
 use super::endpoint::{self, Endpoint};

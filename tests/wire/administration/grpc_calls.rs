@@ -1,4 +1,5 @@
-//! Reflection, compressed responses and delay hooks of gRPC calls, with the v2 client and plain stubs.
+//! Reflection, compressed responses and delay hooks of gRPC calls, with the v2 client and plain
+//! stubs.
 
 use std::time::{Duration, Instant};
 use trtserver_tests::http2::{Client, call_headers, message};

@@ -1,4 +1,5 @@
-//! Administration over v2: log settings, request ids, header forwarding, restricted endpoints, reflection, compression.
+//! Administration over v2: log settings, request ids, header forwarding, restricted endpoints,
+//! reflection, compression.
 
 mod access;
 mod grpc_calls;

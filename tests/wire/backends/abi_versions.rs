@@ -1,8 +1,9 @@
-//! Version rules of the plugin interface: backends of another major version or a newer minor version, with tables of the
-//! wrong size, or with extensions that this host lacks are refused, in C and in Rust.
+//! Version rules of the plugin interface: backends of another major version or a newer minor
+//! version, with tables of the wrong size, or with extensions that this host lacks are refused, in
+//! C and in Rust.
 //!
-//! From the first release on this test also runs backends that were built against each released interface: see
-//! "Releasing the plugin interface" in CONTRIBUTING.md.
+//! From the first release on this test also runs backends that were built against each released
+//! interface: see "Releasing the plugin interface" in CONTRIBUTING.md.
 
 #![allow(clippy::unwrap_used)] // the functions here are parts of tests
 
@@ -153,7 +154,8 @@ fn write(to: &Path, text: &str) {
     }
 }
 
-/// Builds the backend of a workspace with the dependencies that were built for this one, and puts it into `dir`.
+/// Builds the backend of a workspace with the dependencies that were built for this one, and puts
+/// it into `dir`.
 fn build(workspace: &Path, dir: &TempDir) {
     let target = root().join("target");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -1,9 +1,11 @@
-//! Completion of configurations by a backend: which fields are added, which are refused, and its state for opening the model.
+//! Completion of configurations by a backend: which fields are added, which are refused, and its
+//! state for opening the model.
 
 use serde_json::{Value, json};
 use trtserver_tests::{Running, Server, parameters};
 
-/// A model whose configuration says no more than these parameters; the probe adds INPUT0 and OUTPUT0.
+/// A model whose configuration says no more than these parameters; the probe adds INPUT0 and
+/// OUTPUT0.
 fn incomplete(more: &[(&str, &str)]) -> String {
     "backend: \"probe\"\n".to_owned() + &parameters(more)
 }

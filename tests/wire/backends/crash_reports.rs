@@ -1,4 +1,5 @@
-//! Crash reports: a backend that ends the server's process is named on standard error, and the exit status is that of the crash.
+//! Crash reports: a backend that ends the server's process is named on standard error, and the exit
+//! status is that of the crash.
 
 use trtserver_tests::versions::{Version, model};
 use trtserver_tests::{Ended, Server, folder, inference, probe};

@@ -1,10 +1,12 @@
-//! Recognition of model files by backends (`trts.model_probe`): models of any name, ambiguous directories.
+//! Recognition of model files by backends (`trts.model_probe`): models of any name, ambiguous
+//! directories.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use trtserver_tests::{Running, Server, backends, compile_c, folder, root};
 
-/// A directory with the backend `cpp_bundle`: platform `bundle` is one directory of any name with a file `bundle.txt`.
+/// A directory with the backend `cpp_bundle`: platform `bundle` is one directory of any name with a
+/// file `bundle.txt`.
 fn backend() -> TempDir {
     let dir = folder();
     compile_c("tests/plugins/cpp-bundle/bundle.cpp", dir.path(), "cpp_bundle");

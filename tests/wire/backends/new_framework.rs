@@ -1,4 +1,5 @@
-//! A backend of a framework that the host does not know: all that the host must know, the backend declares.
+//! A backend of a framework that the host does not know: all that the host must know, the backend
+//! declares.
 
 use serde_json::{Value, json};
 use trtserver_tests::{Running, Server, compile_c, folder};

@@ -1,4 +1,5 @@
-//! The SDK for backend authors: examples and projects of `plugin new` build outside the checkout as their READMEs say, and serve.
+//! The SDK for backend authors: examples and projects of `plugin new` build outside the checkout as
+//! their READMEs say, and serve.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // what a test needs and does not find is its failure
 
@@ -38,7 +39,8 @@ const ADDSUB: &str = "max_batch_size: 8\n\
     input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 4 ] }, { name: \"INPUT1\" data_type: TYPE_INT32 dims: [ 4 ] } ]\n\
     output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 4 ] } ]\n";
 
-/// Executes the README of `project`; then a model that the backend cannot serve is refused with its message.
+/// Executes the README of `project`; then a model that the backend cannot serve is refused with its
+/// message.
 fn builds_and_serves(project: &Path, backend: &str) {
     let followed = follow(&project.join("README.md"), project);
     assert!(followed.commands >= 2);
@@ -168,7 +170,8 @@ fn new_project(language: &str) {
     assert!(checked.status.success() && whole, "{}{}", checked.stdout, checked.stderr);
 }
 
-/// The project contains the crates of the interface: it needs no checkout, and its lock file is complete.
+/// The project contains the crates of the interface: it needs no checkout, and its lock file is
+/// complete.
 #[test]
 fn new_rust_project_builds_and_serves() {
     new_project("rust");
@@ -194,7 +197,8 @@ fn new_rust_project_refers_to_no_checkout() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Both crates that a backend in Rust depends on, together: the testkit depends on the other. Nothing is compiled.
+/// Both crates that a backend in Rust depends on, together: the testkit depends on the other.
+/// Nothing is compiled.
 #[test]
 fn crates_of_the_interface_can_be_packaged() {
     let target = root().join("target/sdk");
@@ -428,7 +432,8 @@ fn tutorial_names_existing_functions() {
     assert!(looked_up > 80, "{looked_up}");
 }
 
-/// What the examples omit of the C++ header: gather, scatter, detached requests in a batch, exceptions.
+/// What the examples omit of the C++ header: gather, scatter, detached requests in a batch,
+/// exceptions.
 #[test]
 fn cpp_header_tour() {
     let dir = folder();

@@ -1,4 +1,5 @@
-//! Two versions of a backend in one process: a version that would use libraries or variables of the other is refused.
+//! Two versions of a backend in one process: a version that would use libraries or variables of the
+//! other is refused.
 
 #![allow(clippy::unwrap_used)] // the functions here are parts of tests
 
@@ -47,8 +48,8 @@ fn server(dir: &TempDir) -> Server {
     server.model("pinned", model("pinned", "v", "2.0")).model("isolated", isolated)
 }
 
-/// Version 2.0 appears beside 1.0, which is in use. It is refused with a reason of these parts, and only isolated models
-/// use it; a server that is started with both uses 2.0.
+/// Version 2.0 appears beside 1.0, which is in use. It is refused with a reason of these parts, and
+/// only isolated models use it; a server that is started with both uses 2.0.
 fn newer_version_is_refused(put: impl Fn(&Path, &str, i32) -> PathBuf, parts: &[&str]) {
     let dir = folder();
     let old = put(dir.path(), "1.0", 1);

@@ -1,5 +1,5 @@
-//! Newer versions of a backend that do not open, or whose library ends the process that loads it: models get the newest
-//! version that works, and the reason is logged and listed.
+//! Newer versions of a backend that do not open, or whose library ends the process that loads it:
+//! models get the newest version that works, and the reason is logged and listed.
 
 use serde_json::{Value, json};
 use std::path::Path;

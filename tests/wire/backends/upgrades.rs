@@ -1,4 +1,5 @@
-//! Backend upgrades while models are served: which models use which version, and defective new versions.
+//! Backend upgrades while models are served: which models use which version, and defective new
+//! versions.
 
 use serde_json::json;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Cancellation of executing requests, on every endpoint.
 //!
-//! The model waits until it is cancelled, at most ten seconds, and logs that it waits. Only a request whose cancellation the
-//! model has seen counts as CANCELED.
+//! The model waits until it is cancelled, at most ten seconds, and logs that it waits. Only a
+//! request whose cancellation the model has seen counts as CANCELED.
 
 use super::{DEADLINE_EXCEEDED, cancelled, count, pending, server};
 use std::time::Duration;
@@ -49,8 +49,9 @@ fn disconnect_cancels_executing_request() {
     assert!(server.stop().success());
 }
 
-/// The `cancel` entry reaches backends that do not poll for cancellation, local and isolated, before and after `execute` returns.
-/// Without it this one would fail after ten seconds with another code.
+/// The `cancel` entry reaches backends that do not poll for cancellation, local and isolated,
+/// before and after `execute` returns. Without it this one would fail after ten seconds with
+/// another code.
 #[test]
 fn cancel_entry_is_called_local_and_isolated() {
     let models = [("local", "none"), ("isolated", "process")];
@@ -94,7 +95,8 @@ fn rst_stream_cancels_one_call() {
     assert!(server.stop().success());
 }
 
-/// A client that has closed its sending side only still reads the response, and is cancelled once it disconnects.
+/// A client that has closed its sending side only still reads the response, and is cancelled once
+/// it disconnects.
 #[test]
 fn half_closed_client_gets_its_response() {
     let slow = probe("slow", &[("delay_ms", "100")]);
@@ -290,7 +292,8 @@ fn cancelled_requests_do_not_affect_others() {
         } else {
             leaving.push((i + random.below(20) as u32, client));
         }
-        // Clients that leave at this step: half of them close the connection, half reset only the call, where possible.
+        // Clients that leave at this step: half of them close the connection, half reset only the
+        // call, where possible.
         for (_, client) in leaving.extract_if(.., |(when, _)| *when <= i) {
             if random.below(2) == 0 { drop(client) } else { drop(client.reset()) }
         }
@@ -304,8 +307,8 @@ fn cancelled_requests_do_not_affect_others() {
     assert!(server.stop().success());
 }
 
-/// A client that sends and resets as many requests at once as streams are allowed is not treated as an attacker: the other
-/// calls of its connection continue.
+/// A client that sends and resets as many requests at once as streams are allowed is not treated as
+/// an attacker: the other calls of its connection continue.
 #[test]
 fn mass_rst_stream_keeps_the_connection() {
     let server = server();

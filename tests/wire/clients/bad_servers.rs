@@ -1,5 +1,5 @@
-//! The programs in C++ and Python, and the C library, with servers that answer wrongly, say nothing or leave midway: everything ends
-//! with an error that names the server.
+//! The programs in C++ and Python, and the C library, with servers that answer wrongly, say nothing
+//! or leave midway: everything ends with an error that names the server.
 
 use super::programs;
 use super::scripted::{CUT_OFF, GARBAGE, HTML, NOTHING, cutting, listener, scripted};

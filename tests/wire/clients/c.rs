@@ -1,4 +1,5 @@
-//! The client library for C and C++, clients/c: programs that use all of it, compiled against an install.
+//! The client library for C and C++, clients/c: programs that use all of it, compiled against an
+//! install.
 
 use super::server;
 use std::ffi::OsString;
@@ -116,7 +117,8 @@ pub fn tls(arguments: &[String]) {
     assert!(ended.status.success(), "{ended:?}");
 }
 
-/// Runs the calls to servers that misbehave: under valgrind where it is installed, otherwise with the address sanitizer.
+/// Runs the calls to servers that misbehave: under valgrind where it is installed, otherwise with
+/// the address sanitizer.
 pub fn bad_servers(cut: &str, servers: &[String]) {
     let dir = folder();
     let program = dir.path().join("bad_servers");

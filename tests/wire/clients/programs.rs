@@ -1,4 +1,5 @@
-//! The client programs of clients/programs and their models, which examples/clients/models.py makes.
+//! The client programs of clients/programs and their models, which examples/clients/models.py
+//! makes.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,8 @@ pub static SERVER: LazyLock<Running> = LazyLock::new(|| {
     with_models(&["--client", &dist]).start_shared()
 });
 
-/// The programs have fixed sequence ids and names of shared memory, as the manual prints them: one test at a time runs them.
+/// The programs have fixed sequence ids and names of shared memory, as the manual prints them: one
+/// test at a time runs them.
 pub fn alone() -> MutexGuard<'static, ()> {
     static RUNNING: Mutex<()> = Mutex::new(());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)

@@ -76,8 +76,8 @@ fn script(name: &str, server: &Running) {
     python_output("v2", Some(packages()), server, name, &[]);
 }
 
-/// A script that prints what every class of the v1 package returns, with the package of 2020 and with the wheel, in the Python
-/// environment of that package and in today's.
+/// A script that prints what every class of the v1 package returns, with the package of 2020 and
+/// with the wheel, in the Python environment of that package and in today's.
 #[test]
 fn v1_scripts_print_what_they_print_with_the_package_of_2020() {
     let server = explicit();
@@ -101,8 +101,8 @@ fn assert_same(original: &str, ours: &str) {
     assert_eq!(original.lines().count(), ours.lines().count());
 }
 
-/// The checks that the package of 2020 passes. The server is not shared: they look at its request ids, which count the requests of all
-/// clients.
+/// The checks that the package of 2020 passes. The server is not shared: they look at its request
+/// ids, which count the requests of all clients.
 #[test]
 fn v1_checks_pass_with_the_wheel() {
     let server = without_load_requests().start();
@@ -167,8 +167,8 @@ fn types_are_complete() {
     succeeds(python);
 }
 
-/// One wheel for every Python: each Python of this machine loads the library and its declarations. Only this module is loaded,
-/// because the interpreter may lack numpy.
+/// One wheel for every Python: each Python of this machine loads the library and its declarations.
+/// Only this module is loaded, because the interpreter may lack numpy.
 #[test]
 fn every_python_of_the_machine_loads_the_library() {
     let load = "import importlib.util as u, os, sys\n\

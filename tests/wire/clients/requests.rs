@@ -1,5 +1,5 @@
-//! The requests of the Rust client library are those of the original clients, byte by byte: both are recorded on their way to
-//! the server.
+//! The requests of the Rust client library are those of the original clients, byte by byte: both
+//! are recorded on their way to the server.
 
 use prost::Message;
 use serde_json::Value;
@@ -20,7 +20,8 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared()
 #[derive(Clone, Default)]
 struct Recorded(Arc<Mutex<Vec<Vec<u8>>>>);
 
-/// A proxy in front of `target`, and what passes through it to the server. Runs until the test program ends.
+/// A proxy in front of `target`, and what passes through it to the server. Runs until the test
+/// program ends.
 fn record(target: &str) -> (String, Recorded) {
     let recorded = Recorded::default();
     let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| Ok((l.local_addr()?.to_string(), l)));
@@ -110,7 +111,8 @@ impl Recorded {
     }
 }
 
-/// Runs a script of the original client through recorders; false if the client has no build for this machine.
+/// Runs a script of the original client through recorders; false if the client has no build for
+/// this machine.
 fn original(generation: &str, script: &str) -> Option<[Recorded; 2]> {
     let Some(program) = python(generation) else {
         say(&format!("SKIPPED {script}: the {generation} client has no build for this machine"));

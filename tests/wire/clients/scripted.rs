@@ -11,7 +11,8 @@ pub const GARBAGE: &[u8] = b"\x00\x01garbage\r\n\r\n";
 pub const CUT_OFF: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"name\":";
 pub const NOTHING: &[u8] = b"";
 
-/// A free port and its address. Without further ado it is a silent server: the system accepts connections.
+/// A free port and its address. Without further ado it is a silent server: the system accepts
+/// connections.
 pub fn listener() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| panic!("no port: {e}"));
     let address = listener.local_addr().map(|address| address.to_string());
@@ -34,7 +35,8 @@ pub fn scripted(response: &'static [u8]) -> String {
     address
 }
 
-/// Passes on to `target`, and ends each connection when it has carried this many bytes of responses.
+/// Passes on to `target`, and ends each connection when it has carried this many bytes of
+/// responses.
 pub fn cutting(target: &str, most: usize) -> String {
     let (listener, address) = listener();
     let target = target.to_owned();

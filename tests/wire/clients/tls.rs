@@ -1,6 +1,8 @@
-//! TLS of the client libraries and of trtserver-perf, through a proxy that ends it, as in front of a server.
+//! TLS of the client libraries and of trtserver-perf, through a proxy that ends it, as in front of
+//! a server.
 //!
-//! The certificates in tests/tls are signed by `ca.pem`: the server's for 127.0.0.1 and server.test, and a client's.
+//! The certificates in tests/tls are signed by `ca.pem`: the server's for 127.0.0.1 and
+//! server.test, and a client's.
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -22,8 +24,8 @@ fn pem(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Accepts TLS, with `mutual` only of clients that have a certificate, and passes on to `target`. Runs until the test program
-/// ends.
+/// Accepts TLS, with `mutual` only of clients that have a certificate, and passes on to `target`.
+/// Runs until the test program ends.
 fn proxy(target: &str, mutual: bool) -> String {
     let config = || -> std::result::Result<ServerConfig, Box<dyn std::error::Error>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -170,7 +172,8 @@ fn load_is_sent_over_tls() {
                 [one_sided, mutual].map(|address| format!("-u{scheme}://{address}"));
             let (ca, certificate, key) = (&ca, &certificate, &key);
             scope.spawn(move || {
-                // Requests and responses larger than the buffers of TLS, and small ones on several connections.
+                // Requests and responses larger than the buffers of TLS, and small ones on several
+                // connections.
                 let sizes = ["--shape=INPUT0:40000", "--shape=INPUT0:16"];
                 for (size, generation) in sizes.into_iter().zip(["v1", "v2"]) {
                     let generation = format!("--generation={generation}");

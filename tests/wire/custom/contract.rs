@@ -1,5 +1,5 @@
-//! The contract of each generation of the legacy custom interface: tests/custom/promises.c reports what it is given, these tests
-//! compare.
+//! The contract of each generation of the legacy custom interface: tests/custom/promises.c reports
+//! what it is given, these tests compare.
 
 use std::collections::BTreeMap;
 use trtserver_tests::custom::{Custom, GENERATIONS, Generation, MODES, Mode, library, tensors};
@@ -29,8 +29,8 @@ fn parsed(text: &str) -> Report {
     text.lines().filter_map(pair).collect()
 }
 
-/// Requests these outputs with FLOAT before INT and returns the first row of the report. `rows` is none for models without
-/// a batch dimension.
+/// Requests these outputs with FLOAT before INT and returns the first row of the report. `rows` is
+/// none for models without a batch dimension.
 #[track_caller]
 fn report(server: &Running, model: &str, rows: Option<usize>, outputs: &[&str]) -> Report {
     let count = rows.unwrap_or(1);
@@ -124,7 +124,8 @@ fn promises_are_kept(mode: Mode) {
         } else {
             assert_report(model, &report_row, &[("instance", "none"), ("parameters", "0")]);
         }
-        // Memory for an output that was not requested: refused at first, from v1.0 on granted as null.
+        // Memory for an output that was not requested: refused at first, from v1.0 on granted as
+        // null.
         let unrequested = if knows_parameters(generation) { "no memory" } else { "false" };
         let report_row = report(&server, model, Some(1), &["REPORT"]);
         assert_report(model, &report_row, &[("outputs", "REPORT"), ("unasked", unrequested)]);
@@ -198,7 +199,8 @@ fn several_payloads(mode: Mode) {
     assert!(server.stop().success());
 }
 
-/// Only the second of two sequences continues: the first one's slot is a null request, which the library reads.
+/// Only the second of two sequences continues: the first one's slot is a null request, which the
+/// library reads.
 #[test]
 fn empty_sequence_slots_read_zeros() {
     MODES.into_iter().for_each(empty_slots);
@@ -243,7 +245,8 @@ fn empty_slots(mode: Mode) {
         assert_eq!(server.metrics(&sample), Some(4.0), "{model}");
     }
     let trace = std::fs::read_to_string(&trace).unwrap_or_default();
-    // Two empty slots each (the second sequence's start and its next request), none of which gets memory.
+    // Two empty slots each (the second sequence's start and its next request), none of which gets
+    // memory.
     let without = trace.matches("empty slot: output without memory").count();
     assert_eq!(without, 2 * GENERATIONS[1..].len(), "{trace}");
     assert_eq!(trace.matches("empty slot").count(), without, "{trace}");

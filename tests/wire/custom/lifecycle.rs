@@ -1,4 +1,5 @@
-//! Calls of the entry points of the legacy custom interface, from the trace of a faulty library: which, in what order, how often.
+//! Calls of the entry points of the legacy custom interface, from the trace of a faulty library:
+//! which, in what order, how often.
 
 use std::path::Path;
 use trtserver_tests::custom::{Generation, MODES, Mode, command, faulty, setting};

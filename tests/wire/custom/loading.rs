@@ -1,5 +1,5 @@
-//! Libraries of the legacy custom interface that cannot be loaded: each is refused with the interface's message, and another
-//! model is served.
+//! Libraries of the legacy custom interface that cannot be loaded: each is refused with the
+//! interface's message, and another model is served.
 
 use std::sync::Arc;
 use trtserver_tests::Running;
@@ -30,7 +30,8 @@ fn good_is_served(server: &Running) {
     assert_eq!(response.json()["outputs"][0]["data"], serde_json::json!([2, 4]));
 }
 
-/// Starts a server with a good model and these, which must fail to load with messages that contain these parts.
+/// Starts a server with a good model and these, which must fail to load with messages that contain
+/// these parts.
 fn fail_to_load(broken: Vec<(&str, Custom, &[&str])>) {
     MODES.into_iter().for_each(|mode| fail_there(mode, &broken));
 }

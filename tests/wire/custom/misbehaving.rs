@@ -1,5 +1,5 @@
-//! A library of the legacy custom interface that misbehaves on command (tests/custom/faulty.c): the server reports it and keeps
-//! serving another model.
+//! A library of the legacy custom interface that misbehaves on command (tests/custom/faulty.c): the
+//! server reports it and keeps serving another model.
 
 use tempfile::TempDir;
 use trtserver_tests::custom::{Custom, Generation, MODES, Mode, command, faulty, library, setting};

@@ -1,4 +1,5 @@
-//! Libraries of the legacy custom backend interface (`custom.h`), all generations, local and isolated.
+//! Libraries of the legacy custom backend interface (`custom.h`), all generations, local and
+//! isolated.
 
 mod clients;
 mod contract;

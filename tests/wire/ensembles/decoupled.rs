@@ -24,8 +24,8 @@ fn ensemble(outputs: &[&str], steps: &[String]) -> String {
     format!("{start}{outputs}ensemble_scheduling {{ {} }}\n", steps.concat())
 }
 
-/// `flow`: each response of `many` goes through `next`; `both`: and is sent with what `side` makes of the input; `chain`: through
-/// `many` once more.
+/// `flow`: each response of `many` goes through `next`; `both`: and is sent with what `side` makes
+/// of the input; `chain`: through `many` once more.
 fn server(many: &[(&str, &str)], next: &[(&str, &str)]) -> Server {
     let flow = [step("many", "IN", "T"), step("next", "T", "OUT")];
     let both = [&flow[..], &[step("side", "IN", "SIDE")]].concat();

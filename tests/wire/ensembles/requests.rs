@@ -7,7 +7,8 @@ use trtserver_tests::{
     Response, Running, Server, Signal, every_model, inference, probe, python_v1, python_v2,
 };
 
-/// An ensemble. Tensors as `NAME TYPE dims`, steps as `model[:version] INPUT=tensor … > OUTPUT=tensor …`.
+/// An ensemble. Tensors as `NAME TYPE dims`, steps as
+/// `model[:version] INPUT=tensor … > OUTPUT=tensor …`.
 fn ensemble(name: &str, batch: u32, inputs: &[&str], outputs: &[&str], steps: &[&str]) -> String {
     let tensors = |side: &str, all: &[&str]| -> String {
         let one = |text: &&str| {
@@ -41,7 +42,8 @@ fn ensemble(name: &str, batch: u32, inputs: &[&str], outputs: &[&str], steps: &[
     )
 }
 
-/// Ensembles with a failing step and with a step that waits for its cancellation; each after an echo.
+/// Ensembles with a failing step and with a step that waits for its cancellation; each after an
+/// echo.
 fn after_an_echo(name: &str, model: &str) -> String {
     let steps = ["echo INPUT0=INPUT0 > OUTPUT0=t", &format!("{model} INPUT0=t > OUTPUT0=OUTPUT0")];
     ensemble(name, 8, &["INPUT0 FP32 [ -1 ]"], &["OUTPUT0 FP32 [ -1 ]"], &steps)

@@ -1,4 +1,5 @@
-//! Completion of configurations of TensorFlow models: from a signature, and from a graph's placeholders and ends.
+//! Completion of configurations of TensorFlow models: from a signature, and from a graph's
+//! placeholders and ends.
 
 #![allow(clippy::expect_used)] // the functions here are parts of tests
 

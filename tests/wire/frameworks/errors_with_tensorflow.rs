@@ -1,5 +1,5 @@
-//! TensorFlow models that cannot be loaded: each fails with an error that names the file or tensor and both sides, and the other
-//! models of the server are served.
+//! TensorFlow models that cannot be loaded: each fails with an error that names the file or tensor
+//! and both sides, and the other models of the server are served.
 
 #![allow(clippy::expect_used)] // the functions here are parts of tests
 
@@ -345,7 +345,8 @@ fn index(server: &Running) -> Value {
     server.post("/v2/repository/index", &[], "").json()
 }
 
-/// A server that starts in spite of models that fail; `good` is a TensorFlow model, `identity_fp32` is not.
+/// A server that starts in spite of models that fail; `good` is a TensorFlow model, `identity_fp32`
+/// is not.
 fn server() -> Server {
     let graph = fs::read(root().join("tests/models/graphdef/addsub_fp32/1/model.graphdef"));
     Server::new()

@@ -5,7 +5,8 @@
 use std::fs;
 use trtserver_tests::{Server, backends, dist, folder};
 
-/// The plugin without the libraries of the install; ONNX Runtime is named, so that its models can be served.
+/// The plugin without the libraries of the install; ONNX Runtime is named, so that its models can
+/// be served.
 fn server(dir: &tempfile::TempDir) -> Server {
     let backend_dir = dir.path().join("backends");
     for plugin in

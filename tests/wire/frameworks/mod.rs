@@ -1,5 +1,5 @@
-//! One model family in four formats: ONNX, TensorFlow GraphDef and SavedModel, Caffe2 NetDef. All pass the same checks with the
-//! clients of v1 and v2, so that they agree with each other.
+//! One model family in four formats: ONNX, TensorFlow GraphDef and SavedModel, Caffe2 NetDef. All
+//! pass the same checks with the clients of v1 and v2, so that they agree with each other.
 
 mod caffe2;
 mod completion_with_tensorflow;
@@ -16,8 +16,8 @@ use std::fs;
 use std::path::Path;
 use trtserver_tests::{Running, Server, python_v1, python_v2, root};
 
-/// Runs the checks on the models of this folder. `without`: types and models that the framework does not have; `flags`: of the
-/// server.
+/// Runs the checks on the models of this folder. `without`: types and models that the framework
+/// does not have; `flags`: of the server.
 fn serves_the_family(folder: &str, without: &[&str], flags: &[&str]) {
     let new = || flags.iter().fold(Server::new(), |server, flag| server.flag(flag));
     let folder = Path::new("tests/models").join(folder);

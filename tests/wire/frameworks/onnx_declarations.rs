@@ -1,4 +1,5 @@
-//! ONNX files whose declarations mislead: first dimensions that are not a batch, shapes of outputs, maps.
+//! ONNX files whose declarations mislead: first dimensions that are not a batch, shapes of outputs,
+//! maps.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

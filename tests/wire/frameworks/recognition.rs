@@ -1,4 +1,5 @@
-//! Models that the plugins recognise by their files: no platform in the configuration, no default file name.
+//! Models that the plugins recognise by their files: no platform in the configuration, no default
+//! file name.
 
 #![allow(clippy::unwrap_used)] // the functions here are parts of tests
 
@@ -6,7 +7,8 @@ use serde_json::json;
 use std::fs;
 use trtserver_tests::{Running, Server, root};
 
-/// The digits classifier in this format, with its model file or directory renamed and without platform or file name.
+/// The digits classifier in this format, with its model file or directory renamed and without
+/// platform or file name.
 fn digits(example: &str, files: &[(&str, &str)]) -> Server {
     let from = root().join("examples").join(example);
     let config = fs::read_to_string(from.join("config.pbtxt")).unwrap();

@@ -1,4 +1,5 @@
-//! Two releases of TensorFlow in one server: one in the server's process, one in a process of its own.
+//! Two releases of TensorFlow in one server: one in the server's process, one in a process of its
+//! own.
 
 #![allow(clippy::expect_used)] // `server` is a part of tests
 

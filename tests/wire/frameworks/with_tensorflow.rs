@@ -163,7 +163,8 @@ fn ragged_input_is_served() {
     assert!(server.stop().success());
 }
 
-/// The file names a fraction of GPU memory that the backend refuses, so it has reached the backend; the flag overrides it.
+/// The file names a fraction of GPU memory that the backend refuses, so it has reached the backend;
+/// the flag overrides it.
 #[test]
 fn platform_config_file_sets_the_session_of_tensorflow() {
     let server = || {

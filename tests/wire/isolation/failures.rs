@@ -1,5 +1,5 @@
-//! Child processes of isolated models that crash, hang or are killed: the request fails with the reason, the child is
-//! restarted, and no other model is affected.
+//! Child processes of isolated models that crash, hang or are killed: the request fails with the
+//! reason, the child is restarted, and no other model is affected.
 
 use super::{SERVER, resources};
 use rustix::process::kill_process;

@@ -1,5 +1,5 @@
-//! How child processes of isolated models end: by unload, also while they hang; after a malformed message; with processes of
-//! their own.
+//! How child processes of isolated models end: by unload, also while they hang; after a malformed
+//! message; with processes of their own.
 
 use super::resources;
 use rustix::process::Pid;
@@ -93,8 +93,8 @@ fn malformed_message_from_child_restarts_it() {
     assert!(server.stop().success());
 }
 
-/// A process that the backend started is killed with the child, and does not delay its end although it holds the child's
-/// output open.
+/// A process that the backend started is killed with the child, and does not delay its end although
+/// it holds the child's output open.
 #[test]
 fn grandchildren_are_killed() {
     let server = Server::new().model("parent", isolated("parent", &[])).start();

@@ -1,4 +1,5 @@
-//! Shutdown by signal: the drain of executing and queued requests and of open sequences, the exit timeout and the exit status.
+//! Shutdown by signal: the drain of executing and queued requests and of open sequences, the exit
+//! timeout and the exit status.
 
 use std::time::{Duration, Instant};
 use trtserver_tests::http1::request;
@@ -10,7 +11,8 @@ use trtserver_tests::{Connection, Latch, Response, Running, Server, Signal, infe
 const STOPPING: &str =
     "Server is stopping, scheduler for model has stopped accepting new inference requests";
 
-/// Two requests to a model of one instance: one is executed, held by the latch, the other is queued.
+/// Two requests to a model of one instance: one is executed, held by the latch, the other is
+/// queued.
 fn two_in_flight(server: &Running, latch: &Latch) -> [Connection; 2] {
     let mut connections = [server.connect(), server.connect()];
     for connection in &mut connections {

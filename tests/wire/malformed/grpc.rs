@@ -1,4 +1,5 @@
-//! Malformed gRPC calls: framing, headers and messages. None crashes the server, hangs or leaks memory.
+//! Malformed gRPC calls: framing, headers and messages. None crashes the server, hangs or leaks
+//! memory.
 
 use super::SERVER;
 use trtserver_tests::grpc::{INFER, STREAM, field};

@@ -26,7 +26,8 @@ fn assert_still_serves(server: &Running) {
     assert_eq!(response.status, 200, "a valid request fails afterwards: {}", response.text());
 }
 
-/// Sends the request on a new connection. The server may close it without a response only if the request is very long.
+/// Sends the request on a new connection. The server may close it without a response only if the
+/// request is very long.
 fn send(server: &Running, bad: &Malformed) -> Option<Response> {
     let mut connection = server.connect();
     connection.send(&bad.bytes).try_response()

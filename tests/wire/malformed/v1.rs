@@ -1,4 +1,5 @@
-//! Malformed inference requests of v1 over HTTP: each is refused with status 400 and the message that clients match.
+//! Malformed inference requests of v1 over HTTP: each is refused with status 400 and the message
+//! that clients match.
 
 use super::{Malformed, SERVER, assert_all_refused};
 use trtserver_tests::http1::request;

@@ -1,4 +1,5 @@
-//! Malformed inference requests of v2 over HTTP, in JSON and in binary sections: each is refused with its status and message.
+//! Malformed inference requests of v2 over HTTP, in JSON and in binary sections: each is refused
+//! with its status and message.
 
 use super::{Malformed, SERVER, assert_all_refused};
 use trtserver_tests::http1::request;

@@ -1,5 +1,7 @@
-//! What a client of an explicit-mode server can do to it: load requests neither read nor write files outside the model, nor undo
-//! what the operator has set.
+//! What a client of an explicit-mode server can do to it: load requests neither read nor write
+//! files outside the model, nor undo what the operator has set.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // the functions here are parts of tests
 
 use serde_json::{Value, json};
 use std::fs::{self, create_dir_all, read_to_string};
@@ -145,7 +147,8 @@ fn with_files(name: &str, label: &str, warmup: &str, model_file: &str) -> Value 
     })
 }
 
-/// A repository whose model `m` has links everywhere: `in` within the repository, `out` to a file outside.
+/// A repository whose model `m` has links everywhere: `in` within the repository, `out` to a file
+/// outside.
 fn linked(outside: &Path) -> Server {
     let server = explicit().model("m", probe("m", &[])).file("shared/own", [0, 0, 0, 0]);
     let model = server.models().join("m");
@@ -201,7 +204,8 @@ fn configuration_outside_is_not_read() {
     server.wait_for_log_with(&["m/config.pbtxt' leads to", "--model-link-dir"]);
 }
 
-/// As volumes of Kubernetes are laid out: every file is a link to `..data`, which is a link to a directory with a date.
+/// As volumes of Kubernetes are laid out: every file is a link to `..data`, which is a link to a
+/// directory with a date.
 #[test]
 fn volumes_with_links_within_the_model_work() {
     let server = explicit().model("m", probe("m", &[])).start();

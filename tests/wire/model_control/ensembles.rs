@@ -42,7 +42,8 @@ fn ensemble_loads_its_steps() {
     assert_ok(server.load("a"));
     assert!(server.serves("pair") && server.serves("outer"));
 
-    // With unload_dependents, models loaded only for the ensemble are unloaded; `a` was loaded by name.
+    // With unload_dependents, models loaded only for the ensemble are unloaded; `a` was loaded by
+    // name.
     assert_ok(server.control("outer", "unload", json!({"unload_dependents": true})));
     assert!(!server.serves("outer") && !server.serves("pair") && server.serves("a"));
     assert_ok(server.unload("a"));

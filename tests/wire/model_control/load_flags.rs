@@ -1,4 +1,5 @@
-//! Flags that decide what is loaded and how: retries, named configurations; and requests that name a repository.
+//! Flags that decide what is loaded and how: retries, named configurations; and requests that name
+//! a repository.
 
 use std::fs;
 use trtserver_tests::control::{Control, assert_ok, explicit, refused};

@@ -7,8 +7,8 @@ use trtserver_tests::control::{Control, assert_ok, explicit, pair, ready, unload
 use trtserver_tests::http1::request;
 use trtserver_tests::{Latch, LoadGate, Response, Running, SetOnDrop, Signal, inference, probe};
 
-/// Sends requests to `model` on two connections until `end`. Each connection always has one in flight; `check` sees every
-/// response.
+/// Sends requests to `model` on two connections until `end`. Each connection always has one in
+/// flight; `check` sees every response.
 fn send_until(server: &Running, model: &str, end: &AtomicBool, check: impl Fn(Response) + Sync) {
     let bytes = inference(model, "");
     let one = || {

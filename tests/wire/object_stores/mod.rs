@@ -21,7 +21,8 @@ fn cache() -> TempDir {
     folder()
 }
 
-/// A server whose repository is `models/` in the fake, with explicit control. Nothing is loaded at start.
+/// A server whose repository is `models/` in the fake, with explicit control. Nothing is loaded at
+/// start.
 fn server(gcs: &FakeGcs, cache: &TempDir) -> Server {
     explicit()
         .flag(format!("--model-store={}", gcs.url("models")))

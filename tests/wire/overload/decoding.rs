@@ -1,4 +1,5 @@
-//! Large JSON and typed tensors, in both directions: decoding and encoding them occupies no network thread.
+//! Large JSON and typed tensors, in both directions: decoding and encoding them occupies no network
+//! thread.
 
 use super::{gzip, json_numbers, wide};
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ const INFER: &str = "/v2/models/wide/infer";
 /// Far more than a network thread needs on a busy machine, far less than decoding takes.
 const MAX_DELAY: Duration = Duration::from_millis(400);
 
-/// Asks for health on the HTTP port, the health port and over gRPC until `attack` has ended. Returns the longest delays.
+/// Asks for health on the HTTP port, the health port and over gRPC until `attack` has ended.
+/// Returns the longest delays.
 fn health_during(server: &Running, attack: impl FnOnce() + Send) -> [Duration; 3] {
     let mut slowest = [Duration::ZERO; 3];
     std::thread::scope(|scope| {

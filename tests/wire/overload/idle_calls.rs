@@ -1,4 +1,5 @@
-//! Calls that are opened and send nothing, and heads that do not end: what the server keeps for them is limited, and others are served.
+//! Calls that are opened and send nothing, and heads that do not end: what the server keeps for
+//! them is limited, and others are served.
 
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
@@ -41,7 +42,8 @@ impl IdleClient {
         Self { runtime, sender, open: Vec::new() }
     }
 
-    /// Opens `count` calls with so many further headers. Returns the statuses and texts of those that were refused.
+    /// Opens `count` calls with so many further headers. Returns the statuses and texts of those
+    /// that were refused.
     #[track_caller]
     fn open(&mut self, path: &str, count: usize, headers: usize) -> Vec<(String, String)> {
         let mut request = Request::post(format!("http://test{path}"))
@@ -58,10 +60,12 @@ impl IdleClient {
             for _ in 0..count {
                 waiting.push(send(&self.sender, request.clone(), false).await);
             }
-            // The server does not respond to unary calls that it has accepted; what it refuses, it refuses before it responds to
-            // a later call.
+            // The server does not respond to unary calls that it has accepted; what it refuses, it
+            // refuses before it responds to a later call.
             let mut fence = Request::post(format!("http://test{LIVE}"));
-            fence.headers_mut().map(|headers| headers.extend(request.headers().clone()));
+            if let Some(headers) = fence.headers_mut() {
+                headers.extend(request.headers().clone());
+            }
             let fence = fence.body(()).unwrap_or_else(|e| panic!("not a request: {e}"));
             let (response, _) = send(&self.sender, fence, true).await;
             let responded = tokio::time::timeout(TIMEOUT, response).await;
@@ -149,7 +153,8 @@ fn idle_calls_draw_on_the_memory_budget() {
         let in_use = server.metrics(IN_USE).unwrap_or_default();
         assert!((most / 2.0..most).contains(&in_use), "{path}: {in_use} bytes");
         assert!(server.metrics(refusals) >= Some(counted + refused.len() as f64));
-        // The heads of all calls of a connection may arrive in one read, before the first is refused.
+        // The heads of all calls of a connection may arrive in one read, before the first is
+        // refused.
         let refused = server.resident_kib().saturating_sub(before);
         assert!(refused < 160 << 10, "{path}: {open} calls hold {refused} KiB");
         server.poll_until(&format!("{path}: {open} calls hold little"), |server| {

@@ -1,4 +1,5 @@
-//! The memory budget and the limits of messages: what does not fit is refused, and the server's memory stays bounded.
+//! The memory budget and the limits of messages: what does not fit is refused, and the server's
+//! memory stays bounded.
 
 use super::{gzip, wide};
 use trtserver_tests::grpc::{INFER, STREAM, field};

@@ -1,4 +1,5 @@
-//! Clients that send more than the server can decode or hold: others do not notice, and memory stays within its budget.
+//! Clients that send more than the server can decode or hold: others do not notice, and memory
+//! stays within its budget.
 
 mod decoding;
 mod idle_calls;

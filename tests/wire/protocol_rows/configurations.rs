@@ -1,5 +1,5 @@
-//! docs/protocol/v1.md §7.2, §7.3 and v2.md §3.4, §3.7: texts of refused configurations, in the repository index. `invalid_scheduling.rs`
-//! has the texts of schedulers.
+//! docs/protocol/v1.md §7.2, §7.3 and v2.md §3.4, §3.7: texts of refused configurations, in the
+//! repository index. `invalid_scheduling.rs` has the texts of schedulers.
 
 use serde_json::Value;
 use trtserver_tests::{Server, probe};

@@ -1,4 +1,5 @@
-//! docs/protocol/v1.md §6.6, §8.3 and v2.md §2.18, §3.7: lines of the log that tests and tools look for.
+//! docs/protocol/v1.md §6.6, §8.3 and v2.md §2.18, §3.7: lines of the log that tests and tools look
+//! for.
 
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};

@@ -1,4 +1,5 @@
-//! Rows of docs/protocol/v1.md and v2.md that no other test of the wire covers, one test for each section.
+//! Rows of docs/protocol/v1.md and v2.md that no other test of the wire covers, one test for each
+//! section.
 
 mod configurations;
 mod log_lines;

@@ -12,7 +12,8 @@ fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// `/api/health` and `/api/infer` without more are handled; the model of a path is not decoded, the query is.
+/// `/api/health` and `/api/infer` without more are handled; the model of a path is not decoded, the
+/// query is.
 #[test]
 fn routing() {
     let health = SERVER.get("/api/health");
@@ -116,8 +117,8 @@ fn requests_at_the_edge() {
     );
 }
 
-/// Class results: `count` 0 is raw, ties are in order of their index, the classes are in the trailer, not in NV-InferResponse; types
-/// without order have none.
+/// Class results: `count` 0 is raw, ties are in order of their index, the classes are in the
+/// trailer, not in NV-InferResponse; types without order have none.
 #[test]
 fn classes() {
     let header = |model: &str, count: &str, dims: usize| {
@@ -151,7 +152,8 @@ fn classes() {
     }
 }
 
-/// Control endpoints have malformed paths and wrong methods refused without NV-Status, and a status in binary.
+/// Control endpoints have malformed paths and wrong methods refused without NV-Status, and a status
+/// in binary.
 #[test]
 fn control_endpoints() {
     for (method, path, code) in [

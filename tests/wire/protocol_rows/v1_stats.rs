@@ -1,4 +1,5 @@
-//! docs/protocol/v1.md §9: what the status counts, and under which key. Each test has a server of its own.
+//! docs/protocol/v1.md §9: what the status counts, and under which key. Each test has a server of
+//! its own.
 
 use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
@@ -55,7 +56,8 @@ fn endpoints_count_their_calls() {
     assert!(server.stop().success());
 }
 
-/// Failures count under the batch size of the request, under 0 before it is known, and have no other counters.
+/// Failures count under the batch size of the request, under 0 before it is known, and have no
+/// other counters.
 #[test]
 fn failures_are_attributed() {
     let failing = probe("echo", &[("fail_in", "")]);

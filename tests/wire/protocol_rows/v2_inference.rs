@@ -1,4 +1,5 @@
-//! docs/protocol/v2.md §2.5 to 2.13, 2.19: inference in JSON, binary sections and raw bodies, statistics, generate.
+//! docs/protocol/v2.md §2.5 to 2.13, 2.19: inference in JSON, binary sections and raw bodies,
+//! statistics, generate.
 
 use super::SERVER;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Models and versions that are added, changed, broken, repaired and removed while the server polls.
+//! Models and versions that are added, changed, broken, repaired and removed while the server
+//! polls.
 
 use serde_json::json;
 use std::fs;
@@ -141,7 +142,8 @@ fn broken_edit_keeps_the_old_version_and_shows_the_reason() {
     server.wait_for_log_with(&["failed to load 'm'", &place]);
     assert_eq!(server.get("/v2/health/ready").status, 200);
 
-    // Repaired, then a file with which the version does not open, which is repaired by the file before.
+    // Repaired, then a file with which the version does not open, which is repaired by the file
+    // before.
     server.models().file("m/config.pbtxt", numbered("m"));
     server.poll_until("nothing is wrong", |server| server.reason("m").is_empty());
     assert_eq!(failed(), "");

@@ -1,4 +1,5 @@
-//! Instance groups that change while the model serves: instances are opened and closed beside the others.
+//! Instance groups that change while the model serves: instances are opened and closed beside the
+//! others.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Sequences of versions that are reloaded: an unchanged version keeps them, a replaced one lets them end.
+//! Sequences of versions that are reloaded: an unchanged version keeps them, a replaced one lets
+//! them end.
 
 use serde_json::{Value, json};
 use trtserver_tests::control::{Control, assert_ok, explicit};
@@ -65,7 +66,8 @@ fn begun_sequences_end_on_the_version_that_was_replaced() {
     assert_eq!(step(&server, "s", 3, START), version("1", 101));
     assert_eq!(step(&server, "s", 1, ""), version("1", 13));
     assert_eq!(step(&server, "s", 3, ""), version("1", 102));
-    // A newer version is selected in place of it: the version in the response is that of the sequence.
+    // A newer version is selected in place of it: the version in the response is that of the
+    // sequence.
     server.models().number("s", 2, 200);
     while begin(&server) != version("2", 201) {}
     assert_eq!(step(&server, "s", 3, ""), version("1", 103));

@@ -1,5 +1,6 @@
-//! No telemetry: no process of the server asks for a name, opens a connection, or writes outside its own places. The system calls
-//! of the server and its children are read from a trace of strace. Home and temporary folder are new, and stay empty.
+//! No telemetry: no process of the server asks for a name, opens a connection, or writes outside
+//! its own places. The system calls of the server and its children are read from a trace of strace.
+//! Home and temporary folder are new, and stay empty.
 //!
 //! The environment asks for the telemetry of ONNX Runtime, which is off all the same.
 #![allow(clippy::unwrap_used, reason = "what these tests cannot do is a failure")]

@@ -7,15 +7,16 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use trtserver_tests::{TIMEOUT, say};
 
-/// Calls that make, change or open files, and those that send to an address. A `?` stands before those that not every
-/// architecture has.
+/// Calls that make, change or open files, and those that send to an address. A `?` stands before
+/// those that not every architecture has.
 const CALLS: &str = "?open,openat,?openat2,?creat,?mkdir,mkdirat,?mknod,mknodat,?rename,?renameat,renameat2,?link,linkat,\
                      ?symlink,symlinkat,truncate,connect,sendto,sendmsg,sendmmsg";
 
 /// Files that only a process reads that asks for the address of a name.
 const RESOLVER: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
 
-/// Where the server and the libraries write: the process itself, and shared memory by the server's names.
+/// Where the server and the libraries write: the process itself, and shared memory by the server's
+/// names.
 const OWN: [&str; 5] =
     ["/dev/null", "/dev/shm/trtserver_", "/proc/self/", "/proc/thread-self/", "pipe:"];
 
@@ -47,8 +48,8 @@ impl Trace {
         line
     }
 
-    /// What left the places of the server, which are those in [`OWN`] and `places`, beginnings of paths. Waits for the end of the
-    /// trace, which must show that `library` was opened.
+    /// What left the places of the server, which are those in [`OWN`] and `places`, beginnings of
+    /// paths. Waits for the end of the trace, which must show that `library` was opened.
     pub fn findings(&self, places: &[PathBuf], library: &str) -> Vec<String> {
         let threads = self.whole();
         let calls = threads.iter().flat_map(|text| text.lines());
@@ -100,7 +101,8 @@ fn leaves(call: &str, places: &[PathBuf]) -> bool {
     !reads && !failed && !paths.iter().all(is_own)
 }
 
-/// The paths of a call: each quoted one, behind that of the descriptor before it unless it is absolute.
+/// The paths of a call: each quoted one, behind that of the descriptor before it unless it is
+/// absolute.
 fn paths(arguments: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut pieces = arguments.split('"');

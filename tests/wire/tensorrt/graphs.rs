@@ -63,7 +63,8 @@ fn batch_above_the_lower_bound_is_padded_to_the_graph() {
 #[test]
 fn execution_that_cannot_be_captured_falls_back_with_a_log_line() {
     let fakes = Fakes::with_tensorrt(&[10]);
-    // The shape of the output is known only after the stream was synchronised, which no capture allows.
+    // The shape of the output is known only after the stream was synchronised, which no capture
+    // allows.
     let plan = Plan::new(10)
         .line("input X FP32 4")
         .line("output INDICES INT32 -1")

@@ -1,4 +1,5 @@
-//! Loading plans: each major version, several side by side, completion, model files by compute capability, plugin libraries.
+//! Loading plans: each major version, several side by side, completion, model files by compute
+//! capability, plugin libraries.
 
 use super::*;
 use trtserver_tests::control::{Control, assert_ok};

@@ -1,4 +1,5 @@
-//! TensorRT plans over the wire, on a fake TensorRT and a fake CUDA driver: what passes here is unproven on the real library.
+//! TensorRT plans over the wire, on a fake TensorRT and a fake CUDA driver: what passes here is
+//! unproven on the real library.
 
 mod batching;
 mod graphs;

@@ -1,4 +1,5 @@
-//! Batches whose requests are executed one by one, or whose tensors are not where TensorRT takes them.
+//! Batches whose requests are executed one by one, or whose tensors are not where TensorRT takes
+//! them.
 
 use super::*;
 
@@ -11,7 +12,8 @@ const SHAPE_OUTPUT: &str =
     "output { name: \"Z\" data_type: TYPE_INT32 dims: [ 2 ] is_shape_tensor: true }
     dynamic_batching { }";
 
-/// The inputs of the second request on are not aligned as TensorRT demands, which the fake library checks.
+/// The inputs of the second request on are not aligned as TensorRT demands, which the fake library
+/// checks.
 #[test]
 fn batch_with_a_shape_tensor_as_output_is_executed_request_by_request() {
     for major in MAJORS {

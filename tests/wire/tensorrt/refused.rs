@@ -1,10 +1,11 @@
-//! Plans, configurations and libraries that cannot be used: the error names the file, both sides and the way out, and another
-//! model goes on.
+//! Plans, configurations and libraries that cannot be used: the error names the file, both sides
+//! and the way out, and another model goes on.
 
 use super::*;
 use trtserver_tests::fakes;
 
-/// Serves `bad`, and the good model `m` of `major` beside it. Returns the reason of `bad` in the repository index.
+/// Serves `bad`, and the good model `m` of `major` beside it. Returns the reason of `bad` in the
+/// repository index.
 #[track_caller]
 fn reason(
     fakes: &Fakes,
@@ -127,7 +128,8 @@ fn context_that_cannot_be_created_is_refused_with_the_reason_of_tensorrt() {
     }
 }
 
-/// Starts a server with `m` of major 10 and a CPU model, and returns the log of the failure; the other model is served.
+/// Starts a server with `m` of major 10 and a CPU model, and returns the log of the failure; the
+/// other model is served.
 #[track_caller]
 fn without_usable_library(fakes: &Fakes, change: impl FnOnce(Server) -> Server) -> String {
     let config = scale_config("m", "");
@@ -186,7 +188,8 @@ fn tensors_in_a_format_that_is_not_linear_are_refused() {
     says(&reason, &["X", "linear"]);
 }
 
-/// The process ends after the models are closed, the one that was loaded and the one whose load failed.
+/// The process ends after the models are closed, the one that was loaded and the one whose load
+/// failed.
 #[test]
 fn refused_start_closes_models() {
     let fakes = Fakes::with_tensorrt(&[10]);

@@ -1,4 +1,5 @@
-//! Shapes and types: dynamic dimensions, optimisation profiles, shape tensors, outputs whose shape the data decides.
+//! Shapes and types: dynamic dimensions, optimisation profiles, shape tensors, outputs whose shape
+//! the data decides.
 
 use super::*;
 

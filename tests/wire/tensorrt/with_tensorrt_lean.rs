@@ -1,5 +1,6 @@
-//! The real lean and dispatch runtimes of TensorRT on a machine without a usable GPU: they are loaded and asked for their version,
-//! write to the log, and give no runtime. What a GPU is needed for, to read and run plans, is in `cargo xtask gpu-test`.
+//! The real lean and dispatch runtimes of TensorRT on a machine without a usable GPU: they are
+//! loaded and asked for their version, write to the log, and give no runtime. What a GPU is needed
+//! for, to read and run plans, is in `cargo xtask gpu-test`.
 
 use super::*;
 use std::path::PathBuf;
@@ -7,7 +8,8 @@ use trtserver_tests::{folder, tensorrt};
 
 const RELEASES: [(u32, &str); 2] = [(10, "10.16.1.11"), (11, "11.4.0.106")];
 
-/// Serves a plan with the libraries of this folder, on the fake driver. Returns why the plan is refused, and the log.
+/// Serves a plan with the libraries of this folder, on the fake driver. Returns why the plan is
+/// refused, and the log.
 fn refusal(major: u32, folder: &std::path::Path) -> (String, String) {
     let fakes = Fakes::with_tensorrt(&[]);
     let setting = format!("--backend-config=tensorrt,library-directory={}", folder.display());

@@ -1,4 +1,5 @@
-//! Libraries that select the requests of a batch (tests/triton/batch_strategy.c), here and in Triton's own server.
+//! Libraries that select the requests of a batch (tests/triton/batch_strategy.c), here and in
+//! Triton's own server.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -9,10 +10,12 @@ use trtserver_tests::triton_backends::{
 };
 use trtserver_tests::{Connection, Repository, Response, Running, Server, http1};
 
-/// Name of a model, which is a rule, and the sizes of the batches that six requests of 16 bytes are executed in.
+/// Name of a model, which is a rule, and the sizes of the batches that six requests of 16 bytes are
+/// executed in.
 const RULES: [Rule; 3] =
     [("requests_2", &[2, 2, 2]), ("requests_100", &[6]), ("bytes_48", &[3, 3])];
-/// No request fits. Triton 2.51 never answers them; here the first request of a batch is in it in any case.
+/// No request fits. Triton 2.51 never answers them; here the first request of a batch is in it in
+/// any case.
 const NONE_FITS: Rule = ("bytes_8", &[1, 1, 1, 1, 1, 1]);
 
 type Rule = (&'static str, &'static [u64]);
@@ -62,7 +65,8 @@ fn executed(stats: &Value) -> Vec<u64> {
     sizes
 }
 
-/// The statistics of a model, once they count this many requests: a backend reports them after its responses.
+/// The statistics of a model, once they count this many requests: a backend reports them after its
+/// responses.
 fn complete_stats(http: &str, model: &str, requests: usize) -> Value {
     let path = format!("/v2/models/{model}/stats");
     let end = Instant::now() + Duration::from_secs(10);

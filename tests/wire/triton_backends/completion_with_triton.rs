@@ -1,4 +1,5 @@
-//! Triton's unmodified Python backend completes configurations, and what it leaves incomplete is an error.
+//! Triton's unmodified Python backend completes configurations, and what it leaves incomplete is an
+//! error.
 
 use serde_json::{Value, json};
 use trtserver_tests::triton::Triton;

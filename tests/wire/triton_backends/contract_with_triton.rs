@@ -1,4 +1,5 @@
-//! The checks of tests/triton/contract.c hold here, and in Triton itself: what they expect of our host is what Triton does.
+//! The checks of tests/triton/contract.c hold here, and in Triton itself: what they expect of our
+//! host is what Triton does.
 
 use trtserver_tests::triton::Triton;
 use trtserver_tests::triton_backends::{

@@ -1,5 +1,5 @@
-//! The same repository here and in Triton's own server: configurations and metadata of the models are equal, except for what is
-//! listed here with its reason.
+//! The same repository here and in Triton's own server: configurations and metadata of the models
+//! are equal, except for what is listed here with its reason.
 
 use serde_json::{Map, Value};
 use trtserver_tests::triton::Triton;

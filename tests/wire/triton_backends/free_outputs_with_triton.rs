@@ -1,4 +1,5 @@
-//! Outputs with another type or shape than configured: clients get what the backend sends, as they do from Triton itself.
+//! Outputs with another type or shape than configured: clients get what the backend sends, as they
+//! do from Triton itself.
 
 use trtserver_tests::triton::Triton;
 use trtserver_tests::{Repository, Server, python_v2, python_v2_with_triton};

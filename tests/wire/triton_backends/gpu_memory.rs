@@ -1,10 +1,12 @@
-//! Memory of GPUs and pinned memory that a Triton backend allocates for itself, with a CUDA driver that is a test double.
+//! Memory of GPUs and pinned memory that a Triton backend allocates for itself, with a CUDA driver
+//! that is a test double.
 
 use trtserver_tests::control::{Control, assert_ok};
 use trtserver_tests::fakes::Fakes;
 use trtserver_tests::triton_backends::{CONTRACT_FLAGS, SONAME, contract, gpu_model};
 
-/// It is of the pools of the server, or of the model's process; tests/triton/check_model.c allocates and frees it.
+/// It is of the pools of the server, or of the model's process; tests/triton/check_model.c
+/// allocates and frees it.
 #[test]
 fn gpu_and_pinned_memory_come_from_the_host() {
     for isolation in ["process", "none"] {

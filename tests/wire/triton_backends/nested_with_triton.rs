@@ -1,4 +1,5 @@
-//! Models of Triton's unmodified Python backend that send requests to other models, as they do in Triton itself.
+//! Models of Triton's unmodified Python backend that send requests to other models, as they do in
+//! Triton itself.
 
 use trtserver_tests::triton::Triton;
 use trtserver_tests::{Repository, Server, python_v2, python_v2_with_triton};

@@ -1,4 +1,5 @@
-//! Models of Triton's Python backend that are loaded, changed, unloaded, or that fail in `initialize` and `finalize`.
+//! Models of Triton's Python backend that are loaded, changed, unloaded, or that fail in
+//! `initialize` and `finalize`.
 
 use serde_json::json;
 use std::fs;

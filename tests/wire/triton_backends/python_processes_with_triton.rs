@@ -1,4 +1,5 @@
-//! Processes of Triton's Python backend that end while others of the same model execute, and backends that are written in Python.
+//! Processes of Triton's Python backend that end while others of the same model execute, and
+//! backends that are written in Python.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -8,7 +9,8 @@ use std::path::Path;
 use trtserver_tests::triton::Triton;
 use trtserver_tests::{Connection, Repository, Running, Server, folder, http1};
 
-/// Writes the number of its process to the file FOLDER/INSTANCE, and answers when there is a file FOLDER/go.
+/// Writes the number of its process to the file FOLDER/INSTANCE, and answers when there is a file
+/// FOLDER/go.
 const WAITS: &str = "import os
 import pathlib
 import time

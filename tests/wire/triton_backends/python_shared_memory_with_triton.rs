@@ -67,7 +67,8 @@ fn objects_of_a_killed_process_are_removed() {
     assert_eq!(objects(&prefix), [""; 0], "not even a lock");
 }
 
-/// A server that was killed with all its processes cannot remove them. The next one does, and leaves those of a live one.
+/// A server that was killed with all its processes cannot remove them. The next one does, and
+/// leaves those of a live one.
 #[test]
 fn objects_of_a_killed_server_are_removed_by_the_next() {
     let alive = server("process").start();
@@ -95,7 +96,8 @@ fn objects_of_a_killed_server_are_removed_by_the_next() {
     assert!(alive.stop().success());
 }
 
-/// A response of as many bytes as COUNT says. The limit of the process stands for a full `/dev/shm`.
+/// A response of as many bytes as COUNT says. The limit of the process stands for a full
+/// `/dev/shm`.
 const LARGE: &str = "import resource
 
 import numpy as np

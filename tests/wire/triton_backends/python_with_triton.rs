@@ -1,4 +1,5 @@
-//! Triton's unmodified Python backend: the models of tests/triton/models answer as they do in Triton itself.
+//! Triton's unmodified Python backend: the models of tests/triton/models answer as they do in
+//! Triton itself.
 
 use trtserver_tests::triton::Triton;
 use trtserver_tests::{Repository, Server, python_v2, python_v2_with_triton};

@@ -1,5 +1,5 @@
-//! A Triton backend that misuses its interface on command (tests/triton/rogue.c): the server reports what it did with which
-//! function and handle, and keeps serving other models.
+//! A Triton backend that misuses its interface on command (tests/triton/rogue.c): the server
+//! reports what it did with which function and handle, and keeps serving other models.
 
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::isolated::processes;
@@ -49,7 +49,8 @@ fn fails(server: &Running, model: &str, command: &str, parts: &[&str]) {
     }
 }
 
-/// Misuses that the host refuses with an error, which the backend returns to the client: command, function, and what is wrong.
+/// Misuses that the host refuses with an error, which the backend returns to the client: command,
+/// function, and what is wrong.
 const REFUSED: [(&str, &str, &str); 13] = [
     ("null", "TRITONBACKEND_RequestInputCount", "the request is null"),
     ("null_result", "TRITONBACKEND_RequestInputCount", "count is null"),
@@ -139,7 +140,8 @@ fn misuse_is_refused() {
             assert_eq!(response.status, 200, "{command}: {}", response.text());
             works(&server, "m", &format!("after {command}"));
         }
-        // A backend that misuses the interface for every request must not fill the log, and the log says that it is not complete.
+        // A backend that misuses the interface for every request must not fill the log, and the log
+        // says that it is not complete.
         assert_eq!(infer(&server, "m", "misuse_often").status, 200);
         server.wait_for_log_with(&["misuse 1000", "further ones are not logged"]);
         works(&server, "m", "after misuse_often");
@@ -172,7 +174,8 @@ fn additions_of_instances_to_one_gauge_add_up() {
     }
 }
 
-/// What ends or blocks the process in execute: command, parts of the error, and the deadline for a response.
+/// What ends or blocks the process in execute: command, parts of the error, and the deadline for a
+/// response.
 const DEADLY: [(&str, &[&str], &str); 5] = [
     ("exit", &["ended with exit code 3"], "60"),
     ("crash", &["SIGSEGV"], "60"),
@@ -206,7 +209,8 @@ fn ended_processes_are_started_again() {
     assert!(server.stop().success());
 }
 
-/// Backends whose entry points fail while a model is loaded, and what the error says besides the model's name.
+/// Backends whose entry points fail while a model is loaded, and what the error says besides the
+/// model's name.
 const FAILING_LOADS: [(&str, &[&str]); 14] = [
     ("rogue_error_initialize", &["TRITONBACKEND_Initialize", "out of ink"]),
     ("rogue_error_model", &["TRITONBACKEND_ModelInitialize", "out of ink"]),

@@ -1,4 +1,5 @@
-//! A backend in C++ whose exceptions leave an entry point: they end the process of its model, and nothing else.
+//! A backend in C++ whose exceptions leave an entry point: they end the process of its model, and
+//! nothing else.
 
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::triton_backends::{rogues, throws};

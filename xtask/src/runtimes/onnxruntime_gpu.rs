@@ -1,11 +1,12 @@
-//! `cargo xtask runtimes --gpu`: ONNX Runtime with its CUDA and TensorRT providers, and CUDA's libraries for them, from PyPI into
-//! the user's cache.
+//! `cargo xtask runtimes --gpu`: ONNX Runtime with its CUDA and TensorRT providers, and CUDA's
+//! libraries for them, from PyPI into the user's cache.
 //!
 //!     <cache>/trtserver/onnxruntime-gpu/<version>/    one copy for all checkouts, 2.6 GB
 //!     target/dist/lib/onnxruntime-gpu/                a link to it, used only by `--backend-config=onnxruntime,library=…`
 //!
-//! The plugin opens CUDA's libraries that lie beside ONNX Runtime, so that a machine with a GPU needs its driver only: one for
-//! CUDA 13. The TensorRT provider needs libraries of TensorRT besides, which PyPI does not have.
+//! The plugin opens CUDA's libraries that lie beside ONNX Runtime, so that a machine with a GPU
+//! needs its driver only: one for CUDA 13. The TensorRT provider needs libraries of TensorRT
+//! besides, which PyPI does not have.
 
 use super::release::{Release, link_all};
 use crate::command::{Result, say};

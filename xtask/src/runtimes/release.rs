@@ -1,4 +1,5 @@
-//! A release of a framework's libraries: wheels from a package index, unpacked once into the user's cache for all checkouts.
+//! A release of a framework's libraries: wheels from a package index, unpacked once into the user's
+//! cache for all checkouts.
 
 use crate::command::{Result, say};
 use crate::paths::{self, Paths};
@@ -50,7 +51,8 @@ impl Release {
             self.megabytes,
             cache.display()
         ));
-        // Renamed when it is complete, so that an interrupted run leaves no incomplete release behind.
+        // Renamed when it is complete, so that an interrupted run leaves no incomplete release
+        // behind.
         let partial = cache.join(format!("{version}.partial"));
         python::remove_dir(&partial)?;
         // The wheel of any Python version: only its C library is used.

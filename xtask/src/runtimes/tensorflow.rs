@@ -1,4 +1,5 @@
-//! `cargo xtask runtimes --tensorflow`: TensorFlow's C library in two releases, from PyPI into the user's cache.
+//! `cargo xtask runtimes --tensorflow`: TensorFlow's C library in two releases, from PyPI into the
+//! user's cache.
 //!
 //!     <cache>/trtserver/tensorflow/<version>/    one copy for all checkouts, up to 850 MB a release
 //!     target/dist/lib/libtensorflow_*.so.2       links to the newest release, where the plugin looks

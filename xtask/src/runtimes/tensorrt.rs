@@ -1,9 +1,11 @@
-//! `cargo xtask runtimes --tensorrt`: the lean and dispatch runtimes of TensorRT in two releases, from PyPI into the user's cache.
+//! `cargo xtask runtimes --tensorrt`: the lean and dispatch runtimes of TensorRT in two releases,
+//! from PyPI into the user's cache.
 //!
 //!     <cache>/trtserver/tensorrt/<version>/    one copy for all checkouts, 112 MB a release
 //!     target/dist/lib/tensorrt-<version>/      links to each release, which the plugin uses only if a setting names it
 //!
-//! They run version-compatible plans only, on a machine with a GPU. Without one they serve tests: they are loaded, and refuse.
+//! They run version-compatible plans only, on a machine with a GPU. Without one they serve tests:
+//! they are loaded, and refuse.
 
 use super::release::{Release, link_all};
 use crate::command::Result;

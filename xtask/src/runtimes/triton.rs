@@ -1,5 +1,5 @@
-//! `cargo xtask runtimes --triton`: Triton 2.51 and its Python backend, from PyPI into the user's cache, for tests of Triton backends and
-//! for comparisons with Triton itself.
+//! `cargo xtask runtimes --triton`: Triton 2.51 and its Python backend, from PyPI into the user's
+//! cache, for tests of Triton backends and for comparisons with Triton itself.
 //!
 //!     <cache>/trtserver/triton/<version>/              the files of the package, one copy for all checkouts, 140 MB
 //!     target/triton/opt/tritonserver/                  links in the shape of Triton's container
@@ -7,7 +7,8 @@
 //!         backends/python/libtriton_python.so          beside it the stub for one Python, and its numpy
 //!     target/triton/nvidia_pytriton.libs/              a link: programs and libraries of the package find theirs four directories up
 //!
-//! The stub, the process in which a model of the Python backend runs, is linked with one minor version of CPython.
+//! The stub, the process in which a model of the Python backend runs, is linked with one minor
+//! version of CPython.
 
 use super::release::{Release, link};
 use crate::apt;

@@ -1,4 +1,5 @@
-//! Citations of the protocol pages, "docs/protocol/v1.md §3.6" or "… trap 4": what they name must exist.
+//! Citations of the protocol pages, "docs/protocol/v1.md §3.6" or "… trap 4": what they name must
+//! exist.
 
 use crate::command::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +80,8 @@ impl Page {
         page
     }
 
-    /// `rest` begins behind the page's name: any number of "§3.6", "§4.7–4.9" and "trap 4" in a row.
+    /// `rest` begins behind the page's name: any number of "§3.6", "§4.7–4.9" and "trap 4" in a
+    /// row.
     fn check(&self, mut rest: &str, miss: &mut impl FnMut(String)) {
         loop {
             let text = rest.trim_start_matches([' ', ',', '–', '-']);

@@ -1,4 +1,5 @@
-//! The host names no framework: what it must know of a backend, the backend declares. Comments may name one, as examples.
+//! The host names no framework: what it must know of a backend, the backend declares. Comments may
+//! name one, as examples.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,8 @@
-//! Files and functions that the pages about the source tree name, `server/src/router.rs` or `tests/wire/v2_http.rs::infers_json`: they must exist.
+//! Files and functions that the pages about the source tree name, `server/src/router.rs` or
+//! `tests/wire/v2_http.rs::infers_json`: they must exist.
 //!
-//! A path is looked for from the root of the repository and from `host`. Braces, stars and placeholders are not checked.
+//! A path is looked for from the root of the repository and from `host`. Braces, stars and
+//! placeholders are not checked.
 
 use std::fs;
 use std::path::Path;

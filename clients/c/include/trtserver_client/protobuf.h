@@ -1,8 +1,9 @@
-// Protobuf messages without a protobuf library. The generated message classes (`*.pb.h`) have protobuf's C++ names and use this
-// file. C++11.
+// Protobuf messages without a protobuf library. The generated message classes (`*.pb.h`) have
+// protobuf's C++ names and use this file. C++11.
 //
-// Each message class has `template <typename V> void VisitFields(V& v)`, which calls v(number, name, field) for every field
-// and v.OneOf(number, name, field, case) for those of a oneof. Reader, writer and text form are such visitors.
+// Each message class has `template <typename V> void VisitFields(V& v)`, which calls v(number,
+// name, field) for every field and v.OneOf(number, name, field, case) for those of a oneof. Reader,
+// writer and text form are such visitors.
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TRTSERVER_CLIENT_PROTOBUF_H
@@ -89,7 +90,8 @@ class Message {
 }  // namespace pb
 }  // namespace trtserver_client
 
-// The names that programs use. A program that includes the protobuf library before this file keeps the library's.
+// The names that programs use. A program that includes the protobuf library before this file keeps
+// the library's.
 #ifndef GOOGLE_PROTOBUF_VERSION
 namespace google {
 namespace protobuf {

@@ -1,5 +1,6 @@
-//! `trtc_completion_queue`: completed calls for a thread that waits on a file descriptor, such as that of an event loop. It takes many
-//! of them in one call, and no thread of the library runs code of the program.
+//! `trtc_completion_queue`: completed calls for a thread that waits on a file descriptor, such as
+//! that of an event loop. It takes many of them in one call, and no thread of the library runs code
+//! of the program.
 
 use super::client::{Error, V2Client};
 use super::infer::{CallbackUser, to_handles};
@@ -64,7 +65,8 @@ impl CompletionQueue {
         let count = most.min(all.len());
         let taken = all.drain(..count).collect();
         if all.is_empty() {
-            // Not readable if the write of the first one is still to come: that causes one call that takes nothing.
+            // Not readable if the write of the first one is still to come: that causes one call
+            // that takes nothing.
             let _ = rustix::io::read(&self.event, &mut [0; 8]);
         }
         taken

@@ -77,10 +77,12 @@ const COPY_INPUTS: u32 = 1;
 /// `TRTC_EMPTY_FINAL_RESPONSE`.
 const EMPTY_FINAL_RESPONSE: u32 = 2;
 
-/// The request, and its memory, which is used until the borrow is released. `copies` copies the tensors whatever the flags say.
+/// The request, and its memory, which is used until the borrow is released. `copies` copies the
+/// tensors whatever the flags say.
 ///
 /// # Safety
-/// `raw` is NULL or points to a request as the header describes it. Tensors stay valid until the borrow is released.
+/// `raw` is NULL or points to a request as the header describes it. Tensors stay valid until the
+/// borrow is released.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
 pub unsafe fn read_request(
     raw: *const RawRequest,

@@ -18,7 +18,8 @@ use trtserver_client::v2::{StreamReceiver, StreamSender};
 use trtserver_client::{Error as ClientError, Kind};
 
 pub struct V2Stream {
-    /// `None` after the stream was closed. A request is sent with the lock held, so that requests keep their order.
+    /// `None` after the stream was closed. A request is sent with the lock held, so that requests
+    /// keep their order.
     sender: Mutex<Option<StreamSender>>,
     responses: Responses,
     /// Ends the thread of the callback.

@@ -63,7 +63,8 @@ fn closed_idle_connection_is_replaced() {
     }
 }
 
-/// Responds to the requests of one connection until `requests` are served, closes it, and sends the number of the connection.
+/// Responds to the requests of one connection until `requests` are served, closes it, and sends the
+/// number of the connection.
 fn keeping_alive(response: Vec<u8>, requests: usize) -> (String, std::sync::mpsc::Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,6 +1,8 @@
-//! Servers that misbehave: every call ends with an error that names the request, none hangs or panics.
+//! Servers that misbehave: every call ends with an error that names the request, none hangs or
+//! panics.
 //!
-//! HTTP servers are scripted byte by byte; gRPC servers respond with frames that no honest server sends.
+//! HTTP servers are scripted byte by byte; gRPC servers respond with frames that no honest server
+//! sends.
 
 mod connections;
 mod grpc;
@@ -70,7 +72,8 @@ fn http_response(head: &str, body: &[u8]) -> Vec<u8> {
     response
 }
 
-/// The same, which announces that the connection ends: a client that kept it could send its next request before the close arrives.
+/// The same, which announces that the connection ends: a client that kept it could send its next
+/// request before the close arrives.
 fn last_response(status: &str, body: &[u8]) -> Vec<u8> {
     http_response(&format!("{status}\r\nconnection: close"), body)
 }
@@ -86,8 +89,8 @@ fn request() -> InferRequest {
     InferRequest::new("m").input(input).output(RequestedOutput::new("OUT"))
 }
 
-/// The errors of an inference, a control call, a v1 status and a v1 inference, first of the blocking clients, then of the
-/// asynchronous ones, whose calls hyper makes.
+/// The errors of an inference, a control call, a v1 status and a v1 inference, first of the
+/// blocking clients, then of the asynchronous ones, whose calls hyper makes.
 fn every_error(settings: &Settings) -> [Error; 8] {
     let v1_request = v1::InferRequest {
         model: "m".into(),

@@ -1,7 +1,8 @@
 //! Calls that run in the background: cancellation, and the thread that callbacks run on.
 //!
-//! Callbacks may block and make calls of their own, so they do not run on the runtime. One thread for each client calls them
-//! one after the other, in the order of completion. What only passes a response on needs no thread ([`CallCompletion::Direct`]).
+//! Callbacks may block and make calls of their own, so they do not run on the runtime. One thread
+//! for each client calls them one after the other, in the order of completion. What only passes a
+//! response on needs no thread ([`CallCompletion::Direct`]).
 
 use super::background;
 use crate::error::{Error, Kind, Result};
@@ -15,8 +16,8 @@ use tokio::sync::oneshot;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The running calls of one client. Dropping it cancels them and returns after the last callback, except on the thread of the
-/// callbacks itself.
+/// The running calls of one client. Dropping it cancels them and returns after the last callback,
+/// except on the thread of the callbacks itself.
 #[derive(Default)]
 pub(super) struct BackgroundCalls {
     shared: Arc<CallTable>,
@@ -64,9 +65,10 @@ impl Call {
 }
 
 impl BackgroundCalls {
-    /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback. The call is
-    /// polled once by this thread, so that the requests of a stream are sent in the order of their starts. The second result of
-    /// `call` is dropped as soon as the callback has its place in the order of callbacks.
+    /// Runs `call` in the background, then `after`, also if the call was cancelled, then the
+    /// callback. The call is polled once by this thread, so that the requests of a stream are sent
+    /// in the order of their starts. The second result of `call` is dropped as soon as the callback
+    /// has its place in the order of callbacks.
     pub fn start<T: Send + 'static, Place: Default + Send + 'static>(
         &self,
         call: impl Future<Output = (Result<T>, Place)> + Send + 'static,

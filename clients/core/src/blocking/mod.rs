@@ -1,8 +1,9 @@
-//! The clients without async: every call waits for its result, at most until the deadline of the settings.
+//! The clients without async: every call waits for its result, at most until the deadline of the
+//! settings.
 //!
-//! A call runs its connection on the calling thread, without a switch to another: a small one on a blocking socket
-//! (`transport/direct`), others on a runtime of the client. Calls with a callback, and streams, run on
-//! a runtime in the background ([`background`]) with connections of their own.
+//! A call runs its connection on the calling thread, without a switch to another: a small one on a
+//! blocking socket (`transport/direct`), others on a runtime of the client. Calls with a callback,
+//! and streams, run on a runtime in the background ([`background`]) with connections of their own.
 
 mod calls;
 pub mod v1;
@@ -19,7 +20,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Threads of the runtime in the background.
 const THREADS: usize = 2;
 
-/// The runtime of asynchronous calls and streams, started when it is first needed and shared by all clients.
+/// The runtime of asynchronous calls and streams, started when it is first needed and shared by all
+/// clients.
 ///
 /// # Errors
 /// It cannot be started: no threads, no file descriptors.

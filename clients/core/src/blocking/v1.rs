@@ -40,7 +40,8 @@ impl Client {
         start_profile() -> Response<()>;
         stop_profile() -> Response<()>;
         repository_index() -> Response<ModelRepositoryIndex>;
-        /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
+        /// Loads or reloads a model. A deadline must leave time for it; the usual one is
+        /// [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
         load(model: &str) -> Response<()>;
         unload(model: &str) -> Response<()>;
         /// `key` names the POSIX object, `offset` is where the region begins in it.
@@ -57,8 +58,9 @@ impl Client {
 
 /// See [`v1::Context`]. May be used by several threads at the same time.
 ///
-/// [`run`](Self::run) waits for the results. [`run_async`](Self::run_async) calls a callback, or keeps the results until they
-/// are taken. Dropping the context cancels what runs and returns after the last callback, except in a callback itself.
+/// [`run`](Self::run) waits for the results. [`run_async`](Self::run_async) calls a callback, or
+/// keeps the results until they are taken. Dropping the context cancels what runs and returns after
+/// the last callback, except in a callback itself.
 pub struct Context {
     // Dropped first: it waits for the callbacks.
     calls: BackgroundCalls,
@@ -177,8 +179,9 @@ impl Context {
         }
     }
 
-    /// Sends what the run holds in the background and returns the number of the run, from 1. The run may be changed at once.
-    /// Without a callback the results are kept for [`take`](Self::take). The callback may make calls of its own.
+    /// Sends what the run holds in the background and returns the number of the run, from 1. The
+    /// run may be changed at once. Without a callback the results are kept for
+    /// [`take`](Self::take). The callback may make calls of its own.
     pub fn run_async(&self, run: &Run, callback: Option<Callback>) -> Result<u64> {
         let id = self.background.next_id();
         let prepared = run.prepare(id)?;
@@ -210,8 +213,8 @@ impl Context {
         self.list(id, self.start(prepared, (CallCompletion::Callback, done)))
     }
 
-    /// As [`run_async`](Self::run_async), for a `then` that only passes the results on: it runs on the runtime, so that it must
-    /// neither block, nor make calls, nor drop the context.
+    /// As [`run_async`](Self::run_async), for a `then` that only passes the results on: it runs on
+    /// the runtime, so that it must neither block, nor make calls, nor drop the context.
     pub fn run_then(
         &self,
         run: &Run,
@@ -243,7 +246,8 @@ impl Context {
         completion: (CallCompletion, impl FnOnce(Result<RunResults>) + Send + 'static),
     ) -> Result<Call> {
         let context = self.background.clone();
-        // `send` waits itself until borrowed memory is released; after a cancellation that remains to be done.
+        // `send` waits itself until borrowed memory is released; after a cancellation that remains
+        // to be done.
         let (settling, borrow) = (self.background.clone(), prepared.borrow());
         let after = async move { settling.client().settle(&borrow).await };
         let call = async move { context.send_in_order(prepared).await };
@@ -304,8 +308,8 @@ impl Context {
         }
     }
 
-    /// The number of a run without a callback that has completed, first come, first served; `None` if there is none and `wait`
-    /// is false. It stays until it is taken.
+    /// The number of a run without a callback that has completed, first come, first served; `None`
+    /// if there is none and `wait` is false. It stays until it is taken.
     pub fn next_completed(&self, wait: bool) -> Result<Option<u64>> {
         let mut state = self.kept.state.lock();
         if state.runs.is_empty() {
@@ -329,7 +333,8 @@ impl Context {
         }
     }
 
-    /// Cancels an asynchronous run: its result is an error of the kind `Cancelled`, unless it has completed.
+    /// Cancels an asynchronous run: its result is an error of the kind `Cancelled`, unless it has
+    /// completed.
     pub fn cancel(&self, id: u64) {
         let call = self.kept.state.lock().calls.remove(&id);
         if let Some(Some(call)) = call {

@@ -55,7 +55,8 @@ impl Client {
         statistics(model: &str, version: &str) -> ModelStatisticsResponse;
         /// Models in the repository; with `ready` only ready models.
         repository_index(ready: bool) -> RepositoryIndexResponse;
-        /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
+        /// Loads or reloads a model. A deadline must leave time for it; the usual one is
+        /// [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
         load(model: &str, options: &LoadOptions) -> ();
         /// `dependents`: unloads also the models that an ensemble loaded.
         unload(model: &str, dependents: bool) -> ();
@@ -79,7 +80,8 @@ impl Client {
         infer(request: &InferRequest) -> InferResponse;
     }
 
-    /// As [`infer`](Self::infer) for a request with borrowed tensors: returns after no connection reads them any more.
+    /// As [`infer`](Self::infer) for a request with borrowed tensors: returns after no connection
+    /// reads them any more.
     pub fn infer_borrowed(&self, request: InferRequest, borrow: &Borrow) -> Result<InferResponse> {
         self.driver.run(async {
             let response = self.inner.infer(&request).await;
@@ -89,8 +91,9 @@ impl Client {
         })
     }
 
-    /// Sends an inference request in the background. The callback runs on a thread of this client, after no connection reads
-    /// what was borrowed of `borrow` any more. It may make calls of its own.
+    /// Sends an inference request in the background. The callback runs on a thread of this client,
+    /// after no connection reads what was borrowed of `borrow` any more. It may make calls of its
+    /// own.
     pub fn infer_async(
         &self,
         request: InferRequest,
@@ -100,8 +103,8 @@ impl Client {
         self.start(request, borrow, (CallCompletion::Callback, callback))
     }
 
-    /// As [`Client::infer_async`], for a `then` that only passes the response on: it runs on the runtime, so that it must neither block,
-    /// nor make calls, nor drop the client.
+    /// As [`Client::infer_async`], for a `then` that only passes the response on: it runs on the
+    /// runtime, so that it must neither block, nor make calls, nor drop the client.
     pub fn infer_then(
         &self,
         request: InferRequest,
@@ -135,7 +138,8 @@ impl Client {
     }
 }
 
-/// See [`v2::Stream`]. One thread may send while another receives. Dropping it cancels what is outstanding.
+/// See [`v2::Stream`]. One thread may send while another receives. Dropping it cancels what is
+/// outstanding.
 pub struct Stream {
     sender: Mutex<Option<Arc<v2::StreamSender>>>,
     receiver: tokio::sync::Mutex<v2::StreamReceiver>,
@@ -160,7 +164,8 @@ impl Stream {
         *self.sender.lock() = None;
     }
 
-    /// The next response, or `None` when the stream has ended; waits at most as long as the deadline of the settings.
+    /// The next response, or `None` when the stream has ended; waits at most as long as the
+    /// deadline of the settings.
     pub fn next(&self) -> Result<Option<InferResponse>> {
         let next = async { self.receiver.lock().await.next().await.transpose() };
         wait_for(self.limited("no response on the stream", next))

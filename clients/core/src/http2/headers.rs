@@ -1,8 +1,9 @@
 //! HPACK: the headers of our calls, and what the server's say.
 //!
-//! We set SETTINGS_HEADER_TABLE_SIZE to 0, so that each header block of the server can be read by itself, and equal blocks mean
-//! equal headers: a block that was seen before is recognised by its bytes. Our own headers are the same in each call; the second
-//! call on a connection names them by their index in the server's table, as real clients do.
+//! We set SETTINGS_HEADER_TABLE_SIZE to 0, so that each header block of the server can be read by
+//! itself, and equal blocks mean equal headers: a block that was seen before is recognised by its
+//! bytes. Our own headers are the same in each call; the second call on a connection names them by
+//! their index in the server's table, as real clients do.
 
 use loona_hpack::Decoder;
 
@@ -118,7 +119,8 @@ impl CallHeaders {
 }
 
 impl HeaderTable {
-    /// The server's settings have arrived, with this SETTINGS_HEADER_TABLE_SIZE if it was among them.
+    /// The server's settings have arrived, with this SETTINGS_HEADER_TABLE_SIZE if it was among
+    /// them.
     pub fn settings(&mut self, size: Option<u32>) {
         *self = match (*self, size.unwrap_or(DEFAULT_TABLE) < DEFAULT_TABLE) {
             (_, true) => HeaderTable::Shrunk,

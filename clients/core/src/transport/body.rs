@@ -56,7 +56,8 @@ impl Segments {
         self.done
     }
 
-    /// As [`finish`](Self::finish), with these bytes written over what begins at `at` in the first segment.
+    /// As [`finish`](Self::finish), with these bytes written over what begins at `at` in the first
+    /// segment.
     pub fn finish_with_prefix(mut self, prefix: &[u8], at: usize) -> VecDeque<Bytes> {
         if self.done.is_empty() {
             self.tail[at..at + prefix.len()].copy_from_slice(prefix);

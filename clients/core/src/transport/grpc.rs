@@ -1,7 +1,7 @@
 //! gRPC: unary calls and streams of encoded messages over HTTP/2.
 //!
-//! tonic copies every message that it sends into one buffer. Tensors are sent from where they lie instead, so the framing is
-//! done here; statuses are tonic's.
+//! tonic copies every message that it sends into one buffer. Tensors are sent from where they lie
+//! instead, so the framing is done here; statuses are tonic's.
 
 use super::body::{RequestBody, STREAM_BACKLOG, Segments};
 use super::connect::SocketConnector;
@@ -113,7 +113,8 @@ impl ClientTransport {
             Err(error) => Err(error),
         };
         received.map_err(|error| {
-            // The kernel's timeouts are coarse, so the server may notice first that the deadline has passed.
+            // The kernel's timeouts are coarse, so the server may notice first that the deadline
+            // has passed.
             let passed = rpc.deadline.is_some_and(|at| Instant::now() >= at);
             match passed && error.is_from_server() && error.kind() == Kind::DeadlineExceeded {
                 true => deadline_exceeded(start),
@@ -235,8 +236,8 @@ pub(super) fn added_fields(rpc: &GrpcCall<'_>) -> impl Iterator<Item = (HeaderNa
     compression.chain(left.map(|left| (TIMEOUT, timeout_header(left))))
 }
 
-/// The value of grpc-timeout: at most eight digits and a unit. Rounded up to milliseconds from a second on, so that calls with
-/// the same limit have equal headers.
+/// The value of grpc-timeout: at most eight digits and a unit. Rounded up to milliseconds from a
+/// second on, so that calls with the same limit have equal headers.
 fn timeout_header(left: Duration) -> HeaderValue {
     let left = match left.as_secs() {
         0 => left,
@@ -401,7 +402,8 @@ pub(crate) struct RpcSender {
 }
 
 impl RpcSender {
-    /// The message has its place in the stream with the first poll; then this waits while too many are queued.
+    /// The message has its place in the stream with the first poll; then this waits while too many
+    /// are queued.
     pub async fn send(&self, message: Segments) -> Result<()> {
         let message = frame_message(message, self.compression)?;
         let closed = || {

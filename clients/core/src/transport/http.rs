@@ -141,7 +141,8 @@ pub(crate) fn put_header(headers: &mut HeaderMap, name: &'static str, value: &st
     Ok(())
 }
 
-/// Reads the whole body. One frame, and with it every tensor inside, is returned as it was received.
+/// Reads the whole body. One frame, and with it every tensor inside, is returned as it was
+/// received.
 async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes> {
     let announced = body.size_hint().lower();
     if announced > limit as u64 {
@@ -213,8 +214,9 @@ impl ConnectionPool {
         self.tasks.abort();
     }
 
-    /// Sends the request, on a new connection if a kept one turns out to be closed before the request was written. If the
-    /// response fails to come on a kept connection, only requests that change nothing are sent again.
+    /// Sends the request, on a new connection if a kept one turns out to be closed before the
+    /// request was written. If the response fails to come on a kept connection, only requests that
+    /// change nothing are sent again.
     async fn send(
         &self,
         mut request: Request<RequestBody>,

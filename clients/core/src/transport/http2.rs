@@ -53,8 +53,8 @@ impl Http2 {
         *self.current.lock() = None;
     }
 
-    /// Sends a request and waits for the head of its response. A connection that was closed before it took the request is
-    /// replaced.
+    /// Sends a request and waits for the head of its response. A connection that was closed before
+    /// it took the request is replaced.
     pub async fn send(
         &self,
         mut request: Request<RequestBody>,

@@ -1,4 +1,5 @@
-//! Connections to one server and the exchange of whole requests and responses over them: HTTP/1.1 and gRPC.
+//! Connections to one server and the exchange of whole requests and responses over them: HTTP/1.1
+//! and gRPC.
 
 pub(crate) mod body;
 pub(crate) mod compress;
@@ -112,8 +113,8 @@ impl ClientTransport {
         self.address.protocol
     }
 
-    /// Ends every connection, also in the middle of a request: no task reads a request's memory afterwards, once the aborted
-    /// tasks have run.
+    /// Ends every connection, also in the middle of a request: no task reads a request's memory
+    /// afterwards, once the aborted tasks have run.
     pub fn abort(&self) {
         match &self.connections {
             Connections::Http(pool) => pool.abort(),
@@ -124,8 +125,8 @@ impl ClientTransport {
         }
     }
 
-    /// Waits until no connection reads borrowed memory any more. A connection that holds on to it, because the server does not
-    /// read, is ended.
+    /// Waits until no connection reads borrowed memory any more. A connection that holds on to it,
+    /// because the server does not read, is ended.
     pub async fn settle(&self, borrow: &Borrow) {
         if borrow.is_released() {
             return;
@@ -170,11 +171,13 @@ impl ConnectionTasks {
     }
 }
 
-/// After this time a kept connection is polled before it is used, to see whether the server closed it.
+/// After this time a kept connection is polled before it is used, to see whether the server closed
+/// it.
 const STALE: Duration = Duration::from_millis(200);
 
-/// Lets the tasks of a connection that was idle see that the server has closed it. A runtime that runs on the calling thread
-/// polls its sockets at the first turn, and wakes one task after the other at the next.
+/// Lets the tasks of a connection that was idle see that the server has closed it. A runtime that
+/// runs on the calling thread polls its sockets at the first turn, and wakes one task after the
+/// other at the next.
 async fn notice_close(idle: Duration) {
     if idle > STALE {
         for _ in 0..4 {

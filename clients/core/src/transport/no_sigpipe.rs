@@ -1,5 +1,6 @@
-//! Sockets of a runtime whose writes raise no SIGPIPE when the server has closed the connection. It would end the C and C++ programs
-//! that use the library; Rust's programs and Python ignore the signal.
+//! Sockets of a runtime whose writes raise no SIGPIPE when the server has closed the connection. It
+//! would end the C and C++ programs that use the library; Rust's programs and Python ignore the
+//! signal.
 
 use rustix::fd::AsFd;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};

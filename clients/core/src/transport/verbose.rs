@@ -1,4 +1,5 @@
-//! Prints requests and responses to standard error, in curl's form: `> POST /path HTTP/1.1`, `< HTTP/1.1 200 OK`.
+//! Prints requests and responses to standard error, in curl's form: `> POST /path HTTP/1.1`,
+//! `< HTTP/1.1 200 OK`.
 
 use http::{HeaderMap, StatusCode, Version};
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! The calls of v1 over gRPC. The RPC succeeds also if the request fails; `request_status` says which.
+//! The calls of v1 over gRPC. The RPC succeeds also if the request fails; `request_status` says
+//! which.
 
 use super::infer::{EncodedRequest, InferRequest, InferResponse, OutgoingRequest, RequestTensors};
 use super::stream::Stream;

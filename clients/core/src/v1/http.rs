@@ -168,7 +168,8 @@ impl Client {
         })
     }
 
-    /// The outputs by the response's header, which is parsed only if it differs from that of the last response.
+    /// The outputs by the response's header, which is parsed only if it differs from that of the
+    /// last response.
     fn described(&self, received: &HttpResponse) -> Option<Arc<InferResponseHeader>> {
         let header = received.header("nv-inferresponse")?;
         let mut last = self.described.lock();
@@ -239,7 +240,8 @@ fn read_request_status(received: &HttpResponse) -> Option<RequestStatus> {
     (status.code != 0).then_some(status)
 }
 
-/// The status that servers send for success, in the form in which they print it; others are left to the parser.
+/// The status that servers send for success, in the form in which they print it; others are left to
+/// the parser.
 fn check_success(header: &str) -> Option<RequestStatus> {
     let rest = header.strip_prefix("code: SUCCESS server_id: \"")?;
     let (server_id, rest) = rest.split_once('"')?;

@@ -134,7 +134,8 @@ pub struct InferResponse {
     pub server_id: String,
     pub request_id: u64,
     pub header: InferResponseHeader,
-    /// The bytes of each output of the header, slices of the received response. Empty for classes and outputs in shared memory.
+    /// The bytes of each output of the header, slices of the received response. Empty for classes
+    /// and outputs in shared memory.
     pub outputs: Vec<Bytes>,
     pub(super) timing: Option<CallTiming>,
 }

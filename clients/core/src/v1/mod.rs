@@ -1,7 +1,8 @@
 //! The client of v1 (TRTIS 2018 to 2020) over HTTP and gRPC.
 //!
-//! [`Client`] makes single calls. [`Context`] runs inferences the way the original C++ library does: it learns the model's
-//! tensors from the server's status, checks what it is given, and keeps statistics.
+//! [`Client`] makes single calls. [`Context`] runs inferences the way the original C++ library
+//! does: it learns the model's tensors from the server's status, checks what it is given, and keeps
+//! statistics.
 
 mod context;
 mod grpc;
@@ -55,7 +56,8 @@ impl<T> Deref for Response<T> {
     }
 }
 
-/// A client of one server. Clones share its connections, which belong to the tokio runtime that first used them.
+/// A client of one server. Clones share its connections, which belong to the tokio runtime that
+/// first used them.
 ///
 /// A call is cancelled by dropping its future; the server is informed.
 #[derive(Clone)]
@@ -177,7 +179,8 @@ impl Client {
         Ok(index)
     }
 
-    /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
+    /// Loads or reloads a model. A deadline must leave time for it; the usual one is
+    /// [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
     pub async fn load(&self, model: &str) -> Result<Response<()>> {
         self.model_control(model, true).await
     }
@@ -264,7 +267,8 @@ impl Client {
         }
     }
 
-    /// Opens a stream of inference requests; gRPC only. It has no deadline; the one of the client limits the opening.
+    /// Opens a stream of inference requests; gRPC only. It has no deadline; the one of the client
+    /// limits the opening.
     pub async fn stream(&self) -> Result<Stream> {
         self.grpc_stream().await
     }

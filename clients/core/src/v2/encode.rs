@@ -1,4 +1,5 @@
-//! The messages of v2 inference over gRPC: requests encoded with their tensors as slices, responses decoded in place.
+//! The messages of v2 inference over gRPC: requests encoded with their tensors as slices, responses
+//! decoded in place.
 
 use super::request::{Data, InferRequest, Parameter, SequenceId, SharedMemory};
 use super::response::{InferResponse, Output};
@@ -90,7 +91,8 @@ fn put_shared_memory(out: &mut Vec<u8>, field: u32, memory: &SharedMemory) {
     }
 }
 
-/// An entry of a map of parameters. The value is written also if it is the default, because it is a member of a oneof.
+/// An entry of a map of parameters. The value is written also if it is the default, because it is a
+/// member of a oneof.
 fn put_parameter(out: &mut Vec<u8>, field: u32, name: &str, value: &Parameter) {
     let mut inner = Vec::with_capacity(16);
     match value {

@@ -44,7 +44,8 @@ use trtserver_proto::v2::{
     TraceSettingResponse,
 };
 
-/// A client of one server. Clones share its connections, which belong to the tokio runtime that first used them.
+/// A client of one server. Clones share its connections, which belong to the tokio runtime that
+/// first used them.
 ///
 /// A call is cancelled by dropping its future; the server is informed.
 #[derive(Clone)]
@@ -170,7 +171,8 @@ impl Client {
         self.rpc("RepositoryIndex", request).await
     }
 
-    /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
+    /// Loads or reloads a model. A deadline must leave time for it; the usual one is
+    /// [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
     pub async fn load(&self, model: &str, options: &LoadOptions) -> Result<()> {
         if self.protocol() == Protocol::Http {
             return self.loading().post_load(model, options).await;
@@ -290,8 +292,8 @@ impl Client {
         self.rpc("CudaSharedMemoryStatus", request).await
     }
 
-    /// Changes the settings that are listed (an empty list clears one), and returns all. With an empty model name the global
-    /// settings.
+    /// Changes the settings that are listed (an empty list clears one), and returns all. With an
+    /// empty model name the global settings.
     pub async fn trace_settings(
         &self,
         model: &str,
@@ -346,7 +348,8 @@ impl Client {
         Ok(response)
     }
 
-    /// Opens a stream of inference requests; gRPC only. It has no deadline; the one of the client limits the opening.
+    /// Opens a stream of inference requests; gRPC only. It has no deadline; the one of the client
+    /// limits the opening.
     pub async fn stream(&self) -> Result<Stream> {
         if self.protocol() == Protocol::Http {
             return Err(Error::new(Kind::Unsupported, "streams need gRPC, the client uses HTTP")

@@ -43,7 +43,8 @@ pub struct Input {
     /// Shape with the batch dimension.
     pub shape: Vec<i64>,
     pub data: Data,
-    /// HTTP only: send the elements as JSON numbers and strings, for servers without the binary extension.
+    /// HTTP only: send the elements as JSON numbers and strings, for servers without the binary
+    /// extension.
     pub json: bool,
 }
 

@@ -11,10 +11,11 @@ pub struct Output {
     pub name: String,
     pub datatype: String,
     pub shape: Vec<i64>,
-    /// Little-endian, row-major; a slice of the received response. Empty if the server wrote it to shared memory.
+    /// Little-endian, row-major; a slice of the received response. Empty if the server wrote it to
+    /// shared memory.
     pub data: Bytes,
-    /// The server wrote the tensor to the shared memory that the request named. On streams, which do not tell the two apart, also
-    /// a tensor of strings without elements.
+    /// The server wrote the tensor to the shared memory that the request named. On streams, which
+    /// do not tell the two apart, also a tensor of strings without elements.
     pub in_shared_memory: bool,
 }
 
@@ -98,7 +99,8 @@ impl InferResponse {
         Ok(())
     }
 
-    /// As [`check`](Self::check) without the request: an output without bytes may be in shared memory.
+    /// As [`check`](Self::check) without the request: an output without bytes may be in shared
+    /// memory.
     pub(crate) fn check_streamed(&mut self) -> Result<()> {
         for output in &mut self.outputs {
             let is_empty_tensor = byte_size(&output.datatype, &output.shape) == Some(0);

@@ -10,7 +10,8 @@ use std::path::Path;
 
 type Shapes = BTreeMap<String, Vec<i64>>;
 
-/// Appends the data of a file: `data` is a list of steps, which join the first stream, or a list of streams.
+/// Appends the data of a file: `data` is a list of steps, which join the first stream, or a list of
+/// streams.
 pub fn read_json(
     model: &MeasuredModel,
     shapes: &Shapes,

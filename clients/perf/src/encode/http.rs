@@ -2,8 +2,8 @@
 
 use super::{BatchTensors, EncodeTarget, EncodedMessage, SequenceField};
 
-/// A request whose body is `body` followed by the tensors that are not in shared memory. `headers` and `body` have places to be
-/// patched, relative to each.
+/// A request whose body is `body` followed by the tensors that are not in shared memory. `headers`
+/// and `body` have places to be patched, relative to each.
 pub fn http_request(
     target: &EncodeTarget<'_>,
     path: &str,

@@ -1,4 +1,5 @@
-//! Requests as bytes: encoded once before the load starts. Requests of sequences have places that are patched for each request.
+//! Requests as bytes: encoded once before the load starts. Requests of sequences have places that
+//! are patched for each request.
 
 mod http;
 mod v1;

@@ -1,8 +1,8 @@
-//! The load generator: threads that send prepared requests at a given concurrency or schedule and record when each was sent and
-//! completed.
+//! The load generator: threads that send prepared requests at a given concurrency or schedule and
+//! record when each was sent and completed.
 //!
-//! One thread serves many connections with one epoll. A thread never blocks except in `epoll_wait`, encodes nothing, and parses
-//! of a response only what tells success from failure.
+//! One thread serves many connections with one epoll. A thread never blocks except in `epoll_wait`,
+//! encodes nothing, and parses of a response only what tells success from failure.
 
 mod arrivals;
 mod chunked;
@@ -180,7 +180,8 @@ impl Engine {
         Ok(all)
     }
 
-    /// Ends open sequences, waits for the requests in flight, and returns what [`Engine::take`] has not.
+    /// Ends open sequences, waits for the requests in flight, and returns what [`Engine::take`] has
+    /// not.
     ///
     /// # Errors
     /// A load thread failed.

@@ -40,8 +40,8 @@ impl Poll {
         epoll::add(&self.epoll, socket, EventData::new_u64(token as u64), both)
     }
 
-    /// Waits for events; `tokens` are the sockets with one. `precise` wakes up at the nanosecond instead of the millisecond, at the
-    /// cost of a system call.
+    /// Waits for events; `tokens` are the sockets with one. `precise` wakes up at the nanosecond
+    /// instead of the millisecond, at the cost of a system call.
     pub fn wait(
         &mut self,
         timeout: Duration,

@@ -1,4 +1,5 @@
-//! HTTP/1.1 responses: status, length and, for v1, NV-Status. Bodies of successful responses are counted, not kept.
+//! HTTP/1.1 responses: status, length and, for v1, NV-Status. Bodies of successful responses are
+//! counted, not kept.
 
 use super::chunked::ChunkedReader;
 

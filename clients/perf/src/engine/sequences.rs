@@ -80,7 +80,8 @@ impl SequenceChooser {
         (0, at % self.streams.first().copied().unwrap_or(1).max(1))
     }
 
-    /// The next step of the sequence in a slot, and its data. `last` ends the sequence with this request.
+    /// The next step of the sequence in a slot, and its data. `last` ends the sequence with this
+    /// request.
     pub fn step(&mut self, slot: &mut SequenceSlot, last: bool) -> (SequenceStep, (usize, usize)) {
         let start = slot.remaining == 0;
         if start {
@@ -100,7 +101,8 @@ impl SequenceChooser {
         (SequenceStep { id: slot.id, start, end: slot.remaining == 0 }, data)
     }
 
-    /// Given data determines the length; generated data has one step, and the configured length varies by a fifth.
+    /// Given data determines the length; generated data has one step, and the configured length
+    /// varies by a fifth.
     fn length(&mut self, stream: usize) -> usize {
         let given = self.streams.get(stream).copied().unwrap_or(1);
         let usual = self.sequences.as_ref().map_or(1, |sequences| sequences.length);

@@ -1,7 +1,8 @@
-//! A non-blocking connection of a load thread: TCP, with TLS if the server is asked over `https` or `grpcs`.
+//! A non-blocking connection of a load thread: TCP, with TLS if the server is asked over `https` or
+//! `grpcs`.
 //!
-//! epoll reports edges only, so that a read goes on until TCP has no more bytes or the buffer is full, and every event leads to a read:
-//! it also writes what TLS has to send.
+//! epoll reports edges only, so that a read goes on until TCP has no more bytes or the buffer is
+//! full, and every event leads to a read: it also writes what TLS has to send.
 
 use super::poll::connect_socket;
 use rustls::ClientConnection;

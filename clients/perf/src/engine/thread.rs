@@ -117,7 +117,8 @@ impl<T: Transport> Thread<'_, T> {
         self.shared.stop.load(Ordering::Relaxed)
     }
 
-    /// Adds what is done to the shared records. Returns the slots that are free, and whether their requests failed.
+    /// Adds what is done to the shared records. Returns the slots that are free, and whether their
+    /// requests failed.
     fn record(&mut self, free: &mut Vec<(usize, bool)>) {
         free.clear();
         if self.done.is_empty() {
@@ -257,7 +258,8 @@ impl<T: Transport> Thread<'_, T> {
         }
     }
 
-    /// Each request belongs to a random one of `count` sequences. It waits for the request before it of the same sequence.
+    /// Each request belongs to a random one of `count` sequences. It waits for the request before
+    /// it of the same sequence.
     fn open_sequences(&mut self, mut arrivals: Arrivals, count: usize) -> Result<(), String> {
         struct Sequence {
             slot: SequenceSlot,

@@ -1,4 +1,5 @@
-//! The command line: what the flags mean together, and the checks among them, with perf_client's texts.
+//! The command line: what the flags mean together, and the checks among them, with perf_client's
+//! texts.
 
 mod catalogue; // every flag with its help
 mod tls; // flags of TLS

@@ -159,7 +159,8 @@ class InferContext(Closing):
         handle = self._open()
         preparing = self._preparing
         if corr_id:
-            # From here on the context belongs to a sequence, whose id a prepared request would not follow.
+            # From here on the context belongs to a sequence, whose id a prepared request would not
+            # follow.
             self._preparing = preparing = None
         if preparing is not None:
             found = preparing.find(handle, inputs, outputs, batch_size, flags)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Splits TEXT into words and sends one response per word: `execute` detaches the request and returns, and a thread of the
-//! backend sends the responses until the text ends or the request is cancelled.
+//! Splits TEXT into words and sends one response per word: `execute` detaches the request and
+//! returns, and a thread of the backend sends the responses until the text ends or the request is
+//! cancelled.
 //!
-//! Model parameters (or, for all models, settings of the backend): `delay_ms` between two words, 0 by default;
-//! `max_words` that a text may have, no limit by default.
+//! Model parameters (or, for all models, settings of the backend): `delay_ms` between two words, 0
+//! by default; `max_words` that a text may have, no limit by default.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -58,7 +59,8 @@ impl Model for Splitter {
     }
 }
 
-/// A parameter of the model, else a setting of the backend. An invalid one fails the load of the model.
+/// A parameter of the model, else a setting of the backend. An invalid one fails the load of the
+/// model.
 fn number(context: &ModelContext, key: &str) -> Result<Option<u32>, Error> {
     let value = match context.parameters().integer(key)? {
         None => context.settings().integer(key)?,
@@ -131,8 +133,9 @@ impl Instance for Worker {
         Ok(())
     }
 
-    /// Wakes the thread, which checks all jobs. The lock orders this notification after the thread's check or before it;
-    /// without the lock it could be lost between the check and the wait.
+    /// Wakes the thread, which checks all jobs. The lock orders this notification after the
+    /// thread's check or before it; without the lock it could be lost between the check and the
+    /// wait.
     fn cancel_handler(&self) -> Option<CancelHandler> {
         let shared = self.shared.clone();
         Some(Box::new(move |_| {

@@ -1,24 +1,27 @@
-//! Block allocator of an arena: size classes of powers of two, carved one after another, reused by class.
+//! Block allocator of an arena: size classes of powers of two, carved one after another, reused by
+//! class.
 //!
-//! A block is free, allocated, or retained: dropped by its user, but still referenced by the reading process. When the arena
-//! is exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can
-//! serve other sizes.
+//! A block is free, allocated, or retained: dropped by its user, but still referenced by the
+//! reading process. When the arena is exhausted, a larger free block is used, or free blocks at the
+//! end are uncarved, so that their space can serve other sizes.
 
 use super::map::{ArenaMap, SLOTS, TABLE};
 use rustix::param::page_size;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// Smallest block and the alignment of all: more than a cache line, so that neighbours do not share one.
+/// Smallest block and the alignment of all: more than a cache line, so that neighbours do not share
+/// one.
 const MIN_BLOCK: usize = 256;
-/// Bytes of free blocks that stay resident; the pages of further ones are returned to the system at once.
+/// Bytes of free blocks that stay resident; the pages of further ones are returned to the system at
+/// once.
 pub const MAX_RESIDENT: usize = 64 << 20;
 /// Size classes: powers of two from [`MIN_BLOCK`] on.
 const CLASSES: usize = 40;
 /// Retained blocks checked at each allocation: their references may have been released.
 const SWEEP: usize = 8;
-/// A class is cold when the last this many allocations were of other classes. The pages of its free blocks are returned
-/// first.
+/// A class is cold when the last this many allocations were of other classes. The pages of its free
+/// blocks are returned first.
 const COLD: u64 = 64;
 
 /// Allocator of the blocks of one arena: knows which are free, allocated or retained. Offsets and
@@ -157,7 +160,8 @@ impl ArenaBlocks {
         self.free[class].push(slot);
     }
 
-    /// Returns the pages of a free block to the system. Blocks below a page share theirs and keep it.
+    /// Returns the pages of a free block to the system. Blocks below a page share theirs and keep
+    /// it.
     fn release_pages(&mut self, slot: u32, map: &ArenaMap) {
         let block = &mut self.all[slot as usize];
         let size = MIN_BLOCK << block.class;

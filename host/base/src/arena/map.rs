@@ -46,7 +46,8 @@ impl ArenaMap {
     /// References of the reader to a block.
     pub fn references(&self, slot: u32) -> &AtomicU32 {
         debug_assert!((slot as usize) < SLOTS);
-        // SAFETY: inside the table, which is mapped for reading and writing and accessed atomically only.
+        // SAFETY: inside the table, which is mapped for reading and writing and accessed atomically
+        // only.
         unsafe { self.base.cast::<AtomicU32>().add(slot as usize % SLOTS).as_ref() }
     }
 
@@ -56,8 +57,8 @@ impl ArenaMap {
         (offset >= TABLE && offset.checked_add(bytes.len())? <= self.len).then_some(offset)
     }
 
-    /// Returns the pages of `len` bytes at `offset`, both multiples of a page, to the system; they are zero afterwards.
-    /// False when the system refuses.
+    /// Returns the pages of `len` bytes at `offset`, both multiples of a page, to the system; they
+    /// are zero afterwards. False when the system refuses.
     ///
     /// # Safety
     /// The range is not in use.

@@ -1,12 +1,15 @@
-//! Shared-memory arena: one process allocates blocks in a memory file, another process reads them without a copy.
+//! Shared-memory arena: one process allocates blocks in a memory file, another process reads them
+//! without a copy.
 //!
-//! The file (`memfd`) has no name. It is as large as the arena may ever grow, but only touched pages are in memory; it is
-//! freed when the last process that maps it exits. It is sealed against shrinking, so that no process can remove pages
-//! that another one uses. Layout: a table of reference counts, one per block, then the blocks.
+//! The file (`memfd`) has no name. It is as large as the arena may ever grow, but only touched
+//! pages are in memory; it is freed when the last process that maps it exits. It is sealed against
+//! shrinking, so that no process can remove pages that another one uses. Layout: a table of
+//! reference counts, one per block, then the blocks.
 //!
-//! The counts are of references that the reading process holds: [`Arena::share`] increments one, and the reader decrements it
-//! when it drops the bytes ([`SharedBytes`]). The owner reuses a block when it has dropped it and the count is 0. It trusts
-//! the reader with nothing else: a reader that counts wrongly damages only blocks of this file.
+//! The counts are of references that the reading process holds: [`Arena::share`] increments one,
+//! and the reader decrements it when it drops the bytes ([`SharedBytes`]). The owner reuses a block
+//! when it has dropped it and the count is 0. It trusts the reader with nothing else: a reader that
+//! counts wrongly damages only blocks of this file.
 
 mod blocks;
 mod map;
@@ -46,7 +49,8 @@ impl Arena {
         Self::over(file, len)
     }
 
-    /// The owner's side over a file that another process created with [`Arena::new`] and does not allocate in.
+    /// The owner's side over a file that another process created with [`Arena::new`] and does not
+    /// allocate in.
     ///
     /// # Errors
     /// The file cannot be mapped.
@@ -70,7 +74,8 @@ impl Arena {
         resident_bytes(&self.file)
     }
 
-    /// A block of `len` bytes, aligned to 256; zeroed if asked for, else with old content. `None` when exhausted.
+    /// A block of `len` bytes, aligned to 256; zeroed if asked for, else with old content. `None`
+    /// when exhausted.
     pub fn alloc(self: &Arc<Self>, len: usize, zeroed: bool) -> Option<ArenaBlock> {
         let class = find_size_class(len)?;
         let mut blocks = self.lock();
@@ -91,7 +96,8 @@ impl Arena {
         self.map.find_offset(bytes).map(|offset| offset as u64)
     }
 
-    /// Adds a reference of the reader to `bytes`, part of a block that the caller holds. `None` if they are not in a block.
+    /// Adds a reference of the reader to `bytes`, part of a block that the caller holds. `None` if
+    /// they are not in a block.
     pub fn share(&self, bytes: &[u8]) -> Option<SharedRange> {
         let offset = self.map.find_offset(bytes)?;
         let slot = self.lock().at(offset)?;
@@ -182,7 +188,8 @@ impl ArenaReader {
         resident_bytes(&self.file)
     }
 
-    /// `len` bytes at `offset`. The reference to `slot`, if there is one, is released when the last user drops them.
+    /// `len` bytes at `offset`. The reference to `slot`, if there is one, is released when the last
+    /// user drops them.
     ///
     /// # Errors
     /// The range is not in the file.
@@ -237,8 +244,8 @@ struct SharedBytes {
 
 impl AsRef<[u8]> for SharedBytes {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: inside the mapping, which the reader keeps. The owner must not write shared bytes; an owner that does
-        // changes their values, and every value is a valid `u8`.
+        // SAFETY: inside the mapping, which the reader keeps. The owner must not write shared
+        // bytes; an owner that does changes their values, and every value is a valid `u8`.
         unsafe {
             std::slice::from_raw_parts(self.reader.map.base.add(self.offset).as_ptr(), self.len)
         }

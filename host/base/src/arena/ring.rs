@@ -1,13 +1,15 @@
-//! Rings of messages in shared memory, one for each direction of a connection between two processes.
+//! Rings of messages in shared memory, one for each direction of a connection between two
+//! processes.
 //!
-//! A ring holds records: a head (length and kind), then the bytes, padded to words. The producer copies a record in, then
-//! publishes its position; the consumer copies it out before it looks at it, then publishes its own. Each side keeps its own
-//! position in its own memory and checks the position of the peer, so a peer that writes anything at any time can only
-//! send wrong messages.
+//! A ring holds records: a head (length and kind), then the bytes, padded to words. The producer
+//! copies a record in, then publishes its position; the consumer copies it out before it looks at
+//! it, then publishes its own. Each side keeps its own position in its own memory and checks the
+//! position of the peer, so a peer that writes anything at any time can only send wrong messages.
 //!
-//! **Sleep and wake.** A consumer that is about to sleep sets its flag, then checks the ring once more. A producer
-//! publishes a record, then reads the flag, and wakes the consumer if it is set. Both steps are ordered by full fences: of
-//! the two, at least one sees what the other has written. How a side sleeps and is woken is up to the user.
+//! **Sleep and wake.** A consumer that is about to sleep sets its flag, then checks the ring once
+//! more. A producer publishes a record, then reads the flag, and wakes the consumer if it is set.
+//! Both steps are ordered by full fences: of the two, at least one sees what the other has written.
+//! How a side sleeps and is woken is up to the user.
 
 use super::map::{ArenaMap, arena_error};
 use super::size_of_sealed;
@@ -108,7 +110,8 @@ struct MappedRing {
 impl MappedRing {
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at < RING);
-        // SAFETY: inside the mapping, which is two rings long, aligned to a page, and accessed by atomic words only.
+        // SAFETY: inside the mapping, which is two rings long, aligned to a page, and accessed by
+        // atomic words only.
         unsafe { self.map.base.cast::<AtomicU64>().add(self.first + at).as_ref() }
     }
 
@@ -151,7 +154,8 @@ impl RingProducer {
         Ok(true)
     }
 
-    /// After records were appended: whether the consumer has to be woken. True once for each time that it sleeps.
+    /// After records were appended: whether the consumer has to be woken. True once for each time
+    /// that it sleeps.
     pub fn must_wake(&self) -> bool {
         fence(Ordering::SeqCst);
         let sleeping = self.ring.word(SLEEPING);
@@ -200,7 +204,8 @@ impl RingConsumer {
         Ok(Some(kind))
     }
 
-    /// Kind and length of the next record. The peer may change them between two calls; each call checks what it read.
+    /// Kind and length of the next record. The peer may change them between two calls; each call
+    /// checks what it read.
     fn next(&self) -> Result<Option<(Kind, usize)>, RingCorruption> {
         let published = self.ring.word(TAIL).load(Ordering::Acquire).wrapping_sub(self.head);
         if published == 0 {
@@ -214,7 +219,8 @@ impl RingConsumer {
         Ok(Some((kind, len)))
     }
 
-    /// Announces that this side will sleep. False if there is a record: then it must not sleep, and no wake-up is sent.
+    /// Announces that this side will sleep. False if there is a record: then it must not sleep, and
+    /// no wake-up is sent.
     pub fn prepare_sleep(&self) -> bool {
         self.ring.word(SLEEPING).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);

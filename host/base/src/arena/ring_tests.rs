@@ -1,4 +1,5 @@
-//! Unit tests of `ring.rs`: order, a full ring, the end of the data, a hostile peer, sleep and wake.
+//! Unit tests of `ring.rs`: order, a full ring, the end of the data, a hostile peer, sleep and
+//! wake.
 
 use super::*;
 
@@ -145,8 +146,9 @@ fn record_that_changes_while_it_is_read_stays_in_bounds() {
     });
 }
 
-/// The steps of `RingProducer::must_wake` and `RingConsumer::prepare_sleep` in every order in which two threads can take them. The
-/// fences make the stores before them visible to the loads after them, so each step is one access in one order of all.
+/// The steps of `RingProducer::must_wake` and `RingConsumer::prepare_sleep` in every order in which
+/// two threads can take them. The fences make the stores before them visible to the loads after
+/// them, so each step is one access in one order of all.
 #[test]
 fn no_order_of_sleep_and_wake_loses_a_record() {
     #[derive(Clone, Debug)]

@@ -1,4 +1,5 @@
-//! Memory that this process may use: physical memory, the limits of its cgroups (v1 and v2), and its address space.
+//! Memory that this process may use: physical memory, the limits of its cgroups (v1 and v2), and
+//! its address space.
 
 use std::path::Path;
 
@@ -16,8 +17,9 @@ pub fn address_space_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::As).current
 }
 
-/// The smallest memory limit of the cgroups in `/proc/self/cgroup` and their parents. Inside a container the path of the
-/// file may not exist under `root`; the root's own limit is then the container's.
+/// The smallest memory limit of the cgroups in `/proc/self/cgroup` and their parents. Inside a
+/// container the path of the file may not exist under `root`; the root's own limit is then the
+/// container's.
 fn cgroup_limit(cgroups: &str, root: &Path) -> Option<u64> {
     let mut limits = Vec::new();
     for line in cgroups.lines() {

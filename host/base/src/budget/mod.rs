@@ -1,9 +1,11 @@
-//! Memory budget: a limit on the bytes that requests and responses hold in this process (`--max-request-memory`).
+//! Memory budget: a limit on the bytes that requests and responses hold in this process
+//! (`--max-request-memory`).
 //!
-//! Bytes are drawn from the budget before memory is allocated, and given back when the memory is freed: a [`MemoryReservation`]
-//! is owned by the buffer that it pays for. What does not fit waits for a short time, first come first served, and is then
-//! refused. Small messages are not drawn individually: what a connection may hold of them is bounded by its buffers.
-//! A reservation enters its bytes in the ledger, under the model and the use that its tag names.
+//! Bytes are drawn from the budget before memory is allocated, and given back when the memory is
+//! freed: a [`MemoryReservation`] is owned by the buffer that it pays for. What does not fit waits
+//! for a short time, first come first served, and is then refused. Small messages are not drawn
+//! individually: what a connection may hold of them is bounded by its buffers. A reservation enters
+//! its bytes in the ledger, under the model and the use that its tag names.
 
 mod available;
 mod open_calls;
@@ -30,7 +32,8 @@ pub const MAX_WAIT: Duration = Duration::from_millis(250);
 /// What a refused client is advised to wait, in seconds (`Retry-After`).
 pub const RETRY_AFTER_SECS: u32 = 1;
 
-/// Process-wide: every tensor is drawn from it where it is allocated, also in functions that backends call.
+/// Process-wide: every tensor is drawn from it where it is allocated, also in functions that
+/// backends call.
 static BUDGETS: ProcessBudgets = ProcessBudgets {
     requests: MemoryBudget::new(usize::MAX),
     models: MemoryBudget::new(usize::MAX),
@@ -109,7 +112,8 @@ impl MemoryBudget {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Blocks are to be reserved as a whole before they are mapped, because address space is limited (RLIMIT_AS).
+    /// Blocks are to be reserved as a whole before they are mapped, because address space is
+    /// limited (RLIMIT_AS).
     pub fn counts_address_space(&self) -> bool {
         self.counts_address_space.load(Ordering::Relaxed)
     }
@@ -167,8 +171,8 @@ impl MemoryBudget {
         self.try_reserve(if bytes > SMALL { bytes } else { 0 }, tag)
     }
 
-    /// Reserves `bytes`; waits for at most [`MAX_WAIT`] until they fit. Dropping the future gives up the place in the
-    /// queue.
+    /// Reserves `bytes`; waits for at most [`MAX_WAIT`] until they fit. Dropping the future gives
+    /// up the place in the queue.
     ///
     /// # Errors
     /// They did not fit in time, or never can.
@@ -247,8 +251,9 @@ impl MemoryReservation {
         Ok(())
     }
 
-    /// As [`MemoryReservation::try_grow`], but waits for at most [`MAX_WAIT`] until the bytes fit. Resolves to an error if they did not
-    /// fit in time, or never can; the reservation is then unchanged.
+    /// As [`MemoryReservation::try_grow`], but waits for at most [`MAX_WAIT`] until the bytes fit.
+    /// Resolves to an error if they did not fit in time, or never can; the reservation is then
+    /// unchanged.
     pub fn grow(&mut self, more: usize) -> ReservationGrowth<'_> {
         // First come, first served: it waits behind earlier reservations, even if it would fit.
         if self.budget.waiters.is_empty() && self.try_grow(more).is_ok() {
@@ -270,7 +275,8 @@ impl MemoryReservation {
         }
     }
 
-    /// Reserves `more` bytes in addition, whether they fit or not: for little memory whose use is limited otherwise.
+    /// Reserves `more` bytes in addition, whether they fit or not: for little memory whose use is
+    /// limited otherwise.
     pub fn grow_beyond(&mut self, more: usize) {
         if more > 0 {
             self.budget.take_beyond(more, self.tag);
@@ -326,8 +332,8 @@ impl fmt::Debug for MemoryReservation {
     }
 }
 
-/// The future of [`MemoryReservation::grow`]. Waiting is boxed: the futures of requests that need not wait have no space for it, and
-/// what fits at once is not allocated.
+/// The future of [`MemoryReservation::grow`]. Waiting is boxed: the futures of requests that need
+/// not wait have no space for it, and what fits at once is not allocated.
 pub struct ReservationGrowth<'a>(Option<Waiting<'a>>);
 
 type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), BudgetExhaustion>> + Send + 'a>>;

@@ -1,5 +1,5 @@
-//! Open gRPC calls of all connections together: their number is limited (`--max-open-calls`), and with their headers they hold a
-//! part of the memory budget.
+//! Open gRPC calls of all connections together: their number is limited (`--max-open-calls`), and
+//! with their headers they hold a part of the memory budget.
 
 use super::{BudgetExhaustion, MemoryBudget, MemoryReservation, RefusalReason, request_memory};
 use crate::error::{Code, Error};

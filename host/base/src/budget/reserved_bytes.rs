@@ -24,7 +24,8 @@ impl Drop for ReservedBytes {
     }
 }
 
-/// `data` as reference-counted bytes, without a copy. The reservation is given back with the last reference.
+/// `data` as reference-counted bytes, without a copy. The reservation is given back with the last
+/// reference.
 pub fn charge_bytes(data: impl Into<Bytes>, reservation: MemoryReservation) -> Bytes {
     let data = data.into();
     if reservation.bytes() == 0 {

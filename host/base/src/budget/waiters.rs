@@ -42,16 +42,19 @@ impl BudgetWaiters {
             queue.push_back(BudgetWaiter { bytes, tag, granted });
             self.len.store(queue.len(), Ordering::SeqCst);
         }
-        // Memory may have been given back before the length was stored, when its owner saw an empty queue.
+        // Memory may have been given back before the length was stored, when its owner saw an empty
+        // queue.
         self.serve(budget);
         // A reservation that is granted when the time is over is given back by the channel.
         tokio::time::timeout(MAX_WAIT, receiver).await.ok()?.ok()
     }
 
-    /// Grants memory to the first waiters, as far as it suffices. Called after memory was given back.
+    /// Grants memory to the first waiters, as far as it suffices. Called after memory was given
+    /// back.
     ///
-    /// A waiter stores the length and then looks at the memory in use; the caller changes the memory in use and then looks at
-    /// the length. Both are SeqCst, so one of the two sees the other's store.
+    /// A waiter stores the length and then looks at the memory in use; the caller changes the
+    /// memory in use and then looks at the length. Both are SeqCst, so one of the two sees the
+    /// other's store.
     pub fn serve(&self, budget: &'static MemoryBudget) {
         if self.len.load(Ordering::SeqCst) == 0 {
             return;

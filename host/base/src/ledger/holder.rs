@@ -73,8 +73,8 @@ impl LedgerHolder {
         }
     }
 
-    /// Held before a request is accepted, or for no request. Such memory may not use the last eighth of the memory budget, which is kept for
-    /// responses to accepted requests.
+    /// Held before a request is accepted, or for no request. Such memory may not use the last
+    /// eighth of the memory budget, which is kept for responses to accepted requests.
     pub fn is_request(self) -> bool {
         matches!(
             self,

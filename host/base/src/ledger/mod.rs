@@ -1,9 +1,10 @@
 //! Ledger of memory: how many bytes each model version and the server itself hold, and for what.
 //!
-//! A large block is entered under its [`MemoryTag`] by the reservation that pays for it (`budget/`), a small one by the thread that
-//! allocates or frees it (`small_blocks.rs`), GPU and pinned memory by its pool (`device/`). What is entered nowhere is measured when the
-//! ledger is read (`models/src/memory`). Each owner's counters are on cache lines of their own: models share nothing but the list of
-//! owners, which is locked only when a model is loaded.
+//! A large block is entered under its [`MemoryTag`] by the reservation that pays for it
+//! (`budget/`), a small one by the thread that allocates or frees it (`small_blocks.rs`), GPU and
+//! pinned memory by its pool (`device/`). What is entered nowhere is measured when the ledger is
+//! read (`models/src/memory`). Each owner's counters are on cache lines of their own: models share
+//! nothing but the list of owners, which is locked only when a model is loaded.
 
 mod holder;
 mod process;
@@ -59,7 +60,8 @@ static LEDGER: Ledger = Ledger::new();
 struct Ledger {
     /// What is drawn individually.
     drawn: LedgerTable,
-    /// Their numbers are those of [`LedgerOwner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
+    /// Their numbers are those of [`LedgerOwner`]; 0 is the server. An owner is never removed,
+    /// because its memory may outlive its model.
     owners: Mutex<BTreeMap<OwnerName, LedgerOwner>>,
     small: ThreadTables,
 }

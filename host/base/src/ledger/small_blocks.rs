@@ -1,5 +1,6 @@
-//! Small blocks, which are not drawn from the memory budget. Each thread counts them in a table of its own, so that threads of one
-//! model share no cache line: a block that one thread allocates and another frees is the difference of two tables.
+//! Small blocks, which are not drawn from the memory budget. Each thread counts them in a table of
+//! its own, so that threads of one model share no cache line: a block that one thread allocates and
+//! another frees is the difference of two tables.
 
 use super::{LEDGER, LedgerHolder, LedgerOwner, LedgerTable, MemoryTag};
 use crate::sync::Mutex;
@@ -69,7 +70,8 @@ impl LedgerOwner {
     pub fn small_bytes(self, holder: LedgerHolder) -> usize {
         let tables = LEDGER.small.all.lock();
         let sum = tables.iter().fold(0usize, |sum, t| sum.wrapping_add(t.bytes(self, holder)));
-        // A block that moves from thread to thread while the tables are read may be seen only where it is removed.
+        // A block that moves from thread to thread while the tables are read may be seen only where
+        // it is removed.
         usize::try_from(sum.cast_signed()).unwrap_or(0)
     }
 }

@@ -37,8 +37,8 @@ impl LedgerTable {
         self.counter(tag).fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// As [`LedgerTable::add`], of a table that this thread alone changes. Wraps around: a block may be entered in one table and removed in
-    /// another.
+    /// As [`LedgerTable::add`], of a table that this thread alone changes. Wraps around: a block
+    /// may be entered in one table and removed in another.
     pub fn add_alone(&self, tag: MemoryTag, bytes: usize) {
         let counter = self.counter(tag);
         counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);

@@ -74,7 +74,8 @@ pub struct VersionCounters {
     pub started: u64,
     /// Started requests that failed.
     pub failed_executing: u64,
-    /// Requests refused before they were queued, e.g. for a wrong shape; `requests` has them as failed ones, too.
+    /// Requests refused before they were queued, e.g. for a wrong shape; `requests` has them as
+    /// failed ones, too.
     pub refused: DurationSum,
     /// Milliseconds since the epoch, 0 = never.
     pub last_inference_ms: u64,

@@ -58,7 +58,8 @@ impl OutstandingExecutions {
         }
     }
 
-    /// Calls `report` with the reason when the backend reports that the instance is broken. Set once.
+    /// Calls `report` with the reason when the backend reports that the instance is broken. Set
+    /// once.
     pub fn on_broken(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.on_broken.set(Box::new(report));
     }
@@ -94,7 +95,8 @@ impl OutstandingExecutions {
 }
 
 impl BatchExecution {
-    /// An execution of `requests` requests with `rows` rows in total, begun at `start_ns` by the instance with this `shard`.
+    /// An execution of `requests` requests with `rows` rows in total, begun at `start_ns` by the
+    /// instance with this `shard`.
     pub fn new(
         shard: usize,
         requests: u32,
@@ -116,8 +118,9 @@ impl BatchExecution {
         }
     }
 
-    /// The part of the batch that begins with the request at `first`: an execution of its own for the statistics. Its requests stay
-    /// outstanding in this one. `rows` and `start_ns` are those of the first call.
+    /// The part of the batch that begins with the request at `first`: an execution of its own for
+    /// the statistics. Its requests stay outstanding in this one. `rows` and `start_ns` are those
+    /// of the first call.
     pub fn part(&self, first: u32, rows: u32, start_ns: u64) -> Arc<Self> {
         let part = || Self {
             pending: AtomicU32::new(0),
@@ -138,7 +141,8 @@ impl BatchExecution {
         self.parts.lock().get(&first).cloned()
     }
 
-    /// The next execution of an instance, in the memory of `last` if that is not referenced any more.
+    /// The next execution of an instance, in the memory of `last` if that is not referenced any
+    /// more.
     pub fn next(last: &mut Option<Arc<Self>>, new: impl FnOnce() -> Self) -> Arc<Self> {
         let new = new();
         if let Some(last) = last {

@@ -1,7 +1,8 @@
 //! Histograms of durations, for the metrics page.
 //!
-//! The bucket of a duration is found without a search: a table leads from the leading bits of the duration to the first bucket that it
-//! can be in. Buckets narrower than a quarter of their bound take further steps.
+//! The bucket of a duration is found without a search: a table leads from the leading bits of the
+//! duration to the first bucket that it can be in. Buckets narrower than a quarter of their bound
+//! take further steps.
 
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ impl DurationHistogram {
         self.sum_ns += ns;
     }
 
-    /// Adds `other`. If the bounds differ, because a load has changed the bounds of the version, becomes `other`.
+    /// Adds `other`. If the bounds differ, because a load has changed the bounds of the version,
+    /// becomes `other`.
     pub(super) fn merge(&mut self, other: &Self) {
         if self.buckets != other.buckets {
             self.clone_from(other);

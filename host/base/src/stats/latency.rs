@@ -1,4 +1,5 @@
-//! Latency histograms and summaries of a model version: which there are, and which are recorded (`--metrics-config`).
+//! Latency histograms and summaries of a model version: which there are, and which are recorded
+//! (`--metrics-config`).
 
 use super::histogram::{BucketBounds, DurationHistogram};
 use super::quantiles::RecentDurations;

@@ -1,7 +1,7 @@
 //! Statistics of one model version: sharded counters that are merged when read.
 //!
-//! Each instance writes its own shard, so instances do not wait for each other and models share nothing. What is counted
-//! when: docs/protocol/v1.md §9.2 and docs/protocol/v2.md §2.13.
+//! Each instance writes its own shard, so instances do not wait for each other and models share
+//! nothing. What is counted when: docs/protocol/v1.md §9.2 and docs/protocol/v2.md §2.13.
 
 mod counters;
 mod execution;
@@ -39,8 +39,8 @@ pub enum FailureReason {
     Backend,
     /// Everything else.
     Other,
-    /// Refused before it was queued, e.g. for a wrong shape. Not a failure for metrics and v2 statistics, as in Triton; one for
-    /// v1, as in TRTIS.
+    /// Refused before it was queued, e.g. for a wrong shape. Not a failure for metrics and v2
+    /// statistics, as in Triton; one for v1, as in TRTIS.
     Refused,
 }
 
@@ -62,7 +62,8 @@ pub enum ResponseOutcome {
     Cancel,
 }
 
-/// Responses at this position of a stream and behind it are counted together, since a stream may be of any length.
+/// Responses at this position of a stream and behind it are counted together, since a stream may be
+/// of any length.
 pub const MAX_RESPONSE_INDEX: u32 = 999;
 
 /// Runs of warm-up samples by name.
@@ -72,7 +73,8 @@ pub type WarmupSpans = BTreeMap<Arc<str>, DurationSum>;
 pub struct VersionStats {
     /// Shard 0 is for failures before execution, shard i + 1 for instance i.
     shards: Box<[Mutex<VersionCounters>]>,
-    /// UUIDs of the GPUs of instances, by instance; shorter than the list of instances if the last ones have none.
+    /// UUIDs of the GPUs of instances, by instance; shorter than the list of instances if the last
+    /// ones have none.
     gpus: Mutex<Vec<Option<Arc<str>>>>,
     /// Warm-up times of the slowest instance, sample by sample.
     warmup: Mutex<WarmupSpans>,
@@ -124,8 +126,8 @@ impl VersionStats {
         self.shards.len() - 1
     }
 
-    /// The counters of a version that is loaded again with this number of instances and these buckets: these, or new ones that
-    /// include these.
+    /// The counters of a version that is loaded again with this number of instances and these
+    /// buckets: these, or new ones that include these.
     pub fn continued(self: &Arc<Self>, instances: usize, buckets: HistogramBuckets) -> Arc<Self> {
         if instances < self.shards.len() && self.buckets == buckets {
             return Arc::clone(self);
@@ -185,7 +187,8 @@ impl VersionStats {
         }
     }
 
-    /// A batch of `requests` requests with `rows` rows goes to instance `shard`; `close_reason` is an index of [`CLOSE_REASONS`].
+    /// A batch of `requests` requests with `rows` rows goes to instance `shard`; `close_reason` is
+    /// an index of [`CLOSE_REASONS`].
     pub fn batch(&self, shard: usize, close_reason: usize, requests: u32, rows: u32) {
         let mut counters = self.shard(shard + 1);
         counters.started += u64::from(requests);
@@ -198,7 +201,8 @@ impl VersionStats {
         self.shard(1).started += 1;
     }
 
-    /// A request failed after `ns`. `batch` 0 = not known yet. `executing`: it had been handed to an instance.
+    /// A request failed after `ns`. `batch` 0 = not known yet. `executing`: it had been handed to
+    /// an instance.
     pub fn failure(&self, batch: u32, ns: u64, reason: FailureReason, executing: bool) {
         let mut counters = self.shard(0);
         counters.requests.entry(batch).or_default().failed.add(ns);
@@ -217,7 +221,8 @@ impl VersionStats {
         }
     }
 
-    /// Response number `index` of a request to a decoupled model, `ns` after the one before it or the start of the execution.
+    /// Response number `index` of a request to a decoupled model, `ns` after the one before it or
+    /// the start of the execution.
     pub fn response(&self, shard: usize, index: u32, ns: u64, outcome: ResponseOutcome) {
         let mut counters = self.shard(shard + 1);
         let responses = counters.responses.entry(index.min(MAX_RESPONSE_INDEX)).or_default();
@@ -235,7 +240,8 @@ impl VersionStats {
         }
     }
 
-    /// The delivery of that response took `ns`. Counted apart, because a client that has the response finds it in the statistics.
+    /// The delivery of that response took `ns`. Counted apart, because a client that has the
+    /// response finds it in the statistics.
     pub fn response_delivered(&self, shard: usize, index: u32, ns: u64) {
         let mut counters = self.shard(shard + 1);
         if let Some(responses) = counters.responses.get_mut(&index.min(MAX_RESPONSE_INDEX)) {
@@ -286,7 +292,8 @@ impl VersionStats {
         gpus[shard] = gpu.map(Arc::from);
     }
 
-    /// [`VersionStats::snapshot`] by the GPU of the instance. `None`: instances on the CPU, and failures before execution.
+    /// [`VersionStats::snapshot`] by the GPU of the instance. `None`: instances on the CPU, and
+    /// failures before execution.
     pub fn by_gpu(&self) -> BTreeMap<Option<Arc<str>>, VersionCounters> {
         let mut sums = self.before.as_ref().map(|before| before.by_gpu()).unwrap_or_default();
         let gpus = self.gpus.lock();

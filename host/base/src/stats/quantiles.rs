@@ -1,7 +1,7 @@
 //! Quantiles of the durations of the last minute, for the summaries of the metrics page.
 //!
-//! Durations are counted by their leading bits, so a quantile is exact to 1.6 % of its value. Five slices of 12 seconds are
-//! kept; the oldest one is dropped as a whole.
+//! Durations are counted by their leading bits, so a quantile is exact to 1.6 % of its value. Five
+//! slices of 12 seconds are kept; the oldest one is dropped as a whole.
 
 /// Parts of the range between two powers of two, as a power of two.
 const PARTS_LOG2: u32 = 5;

@@ -1,5 +1,5 @@
-//! How long an instance takes for a request, from what was counted since the last time it was asked for. Predicts the time that
-//! requests wait.
+//! How long an instance takes for a request, from what was counted since the last time it was asked
+//! for. Predicts the time that requests wait.
 
 use super::counters::VersionCounters;
 use crate::sync::Mutex;
@@ -21,7 +21,8 @@ struct LastReading {
 }
 
 impl ServiceTime {
-    /// Nanoseconds of an instance for one request: less than the execution takes if batches have several. 0 before the first one.
+    /// Nanoseconds of an instance for one request: less than the execution takes if batches have
+    /// several. 0 before the first one.
     pub fn estimate_ns(&self, now_ns: u64, counters: &VersionCounters) -> f64 {
         let executions = counters.executions.values();
         let busy_ns: u64 =

@@ -47,7 +47,8 @@ impl GivenFlags {
         catalogue::all_flags().filter_map(|f| self.0.get(f.name).map(|given| (f, given)))
     }
 
-    /// Adds flags of a `--config` file. The command line takes precedence, for repeatable flags too.
+    /// Adds flags of a `--config` file. The command line takes precedence, for repeatable flags
+    /// too.
     pub(super) fn add_defaults(&mut self, file: GivenFlags) {
         for (name, given) in file.0 {
             self.0.entry(name).or_insert(given);

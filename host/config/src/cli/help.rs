@@ -1,4 +1,5 @@
-//! The clap command built from the catalogue: `--help`, `--version` and the grammar of the command line.
+//! The clap command built from the catalogue: `--help`, `--version` and the grammar of the command
+//! line.
 
 use super::catalogue::{FlagKind, FlagSpec, FlagStatus, SECTIONS};
 use clap::{Arg, ArgAction, Command};

@@ -1,5 +1,5 @@
-//! The command line: arguments and the `--config` file as flags, not yet interpreted. `config` reads their values and
-//! knows their meaning.
+//! The command line: arguments and the `--config` file as flags, not yet interpreted. `config`
+//! reads their values and knows their meaning.
 
 pub mod catalogue;
 mod config_file;

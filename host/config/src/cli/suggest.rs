@@ -2,7 +2,8 @@
 
 use super::catalogue;
 
-/// Names the flags that `name` abbreviates, or the nearest flag, prefixed with `dashes`. `None` if no flag is near.
+/// Names the flags that `name` abbreviates, or the nearest flag, prefixed with `dashes`. `None` if
+/// no flag is near.
 pub fn suggest_flag(name: &str, dashes: &str) -> Option<String> {
     let name = name.replace('_', "-").to_ascii_lowercase();
     let names = || {

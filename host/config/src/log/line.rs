@@ -1,7 +1,7 @@
 //! Formats one event as one line.
 //!
-//! Messages may contain client input. Control characters are escaped, so a message cannot end its line, move the
-//! cursor, or forge another record.
+//! Messages may contain client input. Control characters are escaped, so a message cannot end its
+//! line, move the cursor, or forge another record.
 
 use std::fmt::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,8 +12,8 @@ use tracing::{Event, Level};
 
 use crate::LogFormat;
 
-/// The parts of an event. The fields `at.file` and `at.line` replace its source location, for messages logged on behalf
-/// of a backend.
+/// The parts of an event. The fields `at.file` and `at.line` replace its source location, for
+/// messages logged on behalf of a backend.
 #[derive(Debug)]
 pub struct LogLine {
     pub now: SystemTime,

@@ -1,8 +1,8 @@
 //! Logging: one line per event, in Triton's default format, its ISO 8601 format, or as JSON.
 //!
-//! `debug` events are verbosity 1 and `trace` events verbosity 2; those of libraries 3 and 4. Verbose lines carry the
-//! letter I and do not depend on the info switch. Levels and format can change at run time. A disabled event costs one
-//! comparison.
+//! `debug` events are verbosity 1 and `trace` events verbosity 2; those of libraries 3 and 4.
+//! Verbose lines carry the letter I and do not depend on the info switch. Levels and format can
+//! change at run time. A disabled event costs one comparison.
 
 mod line;
 
@@ -44,8 +44,8 @@ struct CurrentSettings {
     change: Mutex<()>,
 }
 
-/// Starts logging for the process, and calls `on_change` with the settings. Fails if the file cannot be opened or logging was
-/// already started.
+/// Starts logging for the process, and calls `on_change` with the settings. Fails if the file
+/// cannot be opened or logging was already started.
 pub fn init_log(settings: &LogSettings, on_change: OnChange) -> io::Result<LogControl> {
     let sink = match &settings.file {
         None => LogSink::Stderr,

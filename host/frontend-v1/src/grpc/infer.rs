@@ -31,8 +31,8 @@ pub const RAW_INPUT: u32 = 4;
 /// Number of `raw_output` in `InferResponse`.
 const RAW_OUTPUT: u32 = 3;
 
-/// Serves `/nvidia.inferenceserver.GRPCService/Infer`, whose head was received at `received_ns`. Dropping the future cancels the
-/// request.
+/// Serves `/nvidia.inferenceserver.GRPCService/Infer`, whose head was received at `received_ns`.
+/// Dropping the future cancels the request.
 pub fn serve_infer<B: Body<Data = Bytes> + Unpin>(
     ctx: &Arc<FrontendContext>,
     request: Request<B>,
@@ -88,7 +88,8 @@ fn decode(ctx: &FrontendContext, mut frames: MessageBuf) -> Result<InferRequest,
     Ok(request)
 }
 
-/// Decodes a message and queues its request; of a message that takes long the future that does so on a decode worker.
+/// Decodes a message and queues its request; of a message that takes long the future that does so
+/// on a decode worker.
 fn read_or_defer(
     ctx: &Arc<FrontendContext>,
     frames: MessageBuf,

@@ -1,7 +1,9 @@
-//! InferStream, the stream of the builds of mid-2018 (docs/protocol/v1.md §2.6). A request is a header and then its tensors in
-//! messages of their own, in pieces of any size; a response is a header and then a message for each of its outputs.
+//! InferStream, the stream of the builds of mid-2018 (docs/protocol/v1.md §2.6). A request is a
+//! header and then its tensors in messages of their own, in pieces of any size; a response is a
+//! header and then a message for each of its outputs.
 //!
-//! What follows is StreamInfer's: requests enter the queues in the order of their arrival, responses are sent in that order.
+//! What follows is StreamInfer's: requests enter the queues in the order of their arrival,
+//! responses are sent in that order.
 
 use super::stream::{self, ResponseStream};
 use crate::legacy;
@@ -112,7 +114,8 @@ impl Described for RequestPart {
     }
 }
 
-/// Sends the requests that the parts make up. One that the client does not complete is sent as it is, to be refused.
+/// Sends the requests that the parts make up. One that the client does not complete is sent as it
+/// is, to be refused.
 async fn assemble(
     ctx: Arc<FrontendContext>,
     mut parts: impl Stream<Item = Result<RequestPart, Status>> + Unpin,
@@ -145,7 +148,8 @@ async fn assemble(
     }
 }
 
-/// Adds a part to the open request. Returns the requests that are complete, or that a new header leaves incomplete.
+/// Adds a part to the open request. Returns the requests that are complete, or that a new header
+/// leaves incomplete.
 async fn take(
     ctx: &FrontendContext,
     open: &mut Option<Assembly>,
@@ -189,7 +193,8 @@ impl Assembly {
         Ok(Self { request, missing, pieces: Vec::new(), received: 0 })
     }
 
-    /// Adds the next bytes of the inputs. What exceeds the last one is added as another input, which is refused.
+    /// Adds the next bytes of the inputs. What exceeds the last one is added as another input,
+    /// which is refused.
     async fn push(&mut self, data: &mut Bytes) -> Result<(), Status> {
         while let Some(size) = self.missing.front().copied() {
             let piece = data.split_to(data.len().min(size - self.received));

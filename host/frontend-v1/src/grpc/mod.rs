@@ -18,7 +18,8 @@ use trtserver_proto::v1::grpc_service_server::GrpcServiceServer;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::grpc::unary::{MAX_MESSAGE, MessageLimits};
 
-/// All endpoints but inference, which [`infer`], [`serve_stream_infer()`] and [`infer_stream()`] serve.
+/// All endpoints but inference, which [`infer`], [`serve_stream_infer()`] and [`infer_stream()`]
+/// serve.
 pub fn grpc_service(ctx: Arc<FrontendContext>) -> GrpcServiceServer<service::Service> {
     GrpcServiceServer::new(service::Service::new(ctx))
         .max_decoding_message_size(MessageLimits::CONTROL.expanded)

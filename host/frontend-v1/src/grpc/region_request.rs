@@ -1,10 +1,13 @@
-//! Reads `SharedMemoryControlRequest` as v1.5, v1.6, v1.7, and v1.8 and later encode it (docs/protocol/v1.md §2.7).
+//! Reads `SharedMemoryControlRequest` as v1.5, v1.6, v1.7, and v1.8 and later encode it
+//! (docs/protocol/v1.md §2.7).
 //!
-//! - v1.5 and v1.6: an enum at 1 and a region (name 1, key 2, offset 3, size 4) at 2. REGISTER is 1 in v1.5 and 0, which is not
-//!   sent, in v1.6. Both send a key only to register. UNREGISTER_ALL is 2.
-//! - v1.7 and later: `register` at 1, `unregister` at 2 (the name at 1), `unregister_all` at 3, `status` at 4.
-//! - Within `register` v1.7 has the key at 2 of the identifier, and offset and size at 4 and 5; v1.8 has key and offset at 1 and 2
-//!   of the identifier, and the size at 4.
+//! - v1.5 and v1.6: an enum at 1 and a region (name 1, key 2, offset 3, size 4) at 2. REGISTER is 1
+//!   in v1.5 and 0, which is not sent, in v1.6. Both send a key only to register. UNREGISTER_ALL is
+//!   2.
+//! - v1.7 and later: `register` at 1, `unregister` at 2 (the name at 1), `unregister_all` at 3,
+//!   `status` at 4.
+//! - Within `register` v1.7 has the key at 2 of the identifier, and offset and size at 4 and 5;
+//!   v1.8 has key and offset at 1 and 2 of the identifier, and the size at 4.
 
 use crate::regions::RegionControl;
 use trtserver_proto_wire::{Fields, WireValue};

@@ -1,8 +1,8 @@
 //! StreamInfer (docs/protocol/v1.md §4.3).
 //!
-//! Requests enter the queues in the order of their arrival, because sequences depend on it, and responses are sent in that
-//! order too, which suits all clients. A failed request does not end the stream. When the client disconnects or the deadline
-//! passes, all pending requests are cancelled.
+//! Requests enter the queues in the order of their arrival, because sequences depend on it, and
+//! responses are sent in that order too, which suits all clients. A failed request does not end the
+//! stream. When the client disconnects or the deadline passes, all pending requests are cancelled.
 
 use super::infer;
 use crate::infer::PendingRequest;
@@ -23,7 +23,8 @@ use trtserver_wire::grpc::{deadline, stream_response};
 use trtserver_wire::sink;
 use trtserver_wire::unread::ConnectionUnread;
 
-/// Pending requests of one stream, at most. Beyond it the stream is not read, which is the client's backpressure.
+/// Pending requests of one stream, at most. Beyond it the stream is not read, which is the client's
+/// backpressure.
 const MAX_PENDING: usize = 1000;
 
 /// Responses of a call with a deadline that may wait for a slow client.
@@ -81,8 +82,8 @@ where
     if deadline_ns == 0 { Box::pin(responses) } else { until(deadline_ns, Box::pin(responses)) }
 }
 
-/// The responses before the deadline. A task forwards them, so that pending requests are cancelled in time even if the client
-/// reads no responses.
+/// The responses before the deadline. A task forwards them, so that pending requests are cancelled
+/// in time even if the client reads no responses.
 fn until(deadline_ns: u64, responses: ResponseStream) -> ResponseStream {
     let (sender, receiver) = mpsc::channel(MAX_UNREAD);
     tokio::spawn(async move {

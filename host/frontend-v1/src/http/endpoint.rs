@@ -1,4 +1,5 @@
-//! The endpoint of a v1 path (docs/protocol/v1.md §3.1). Paths are not percent-decoded, slashes are not merged.
+//! The endpoint of a v1 path (docs/protocol/v1.md §3.1). Paths are not percent-decoded, slashes are
+//! not merged.
 
 use crate::control::Change;
 use crate::regions::RegionControl;

@@ -1,4 +1,5 @@
-//! The inference endpoint (docs/protocol/v1.md §3.6): a body of input tensors, a response of output tensors and a trailer.
+//! The inference endpoint (docs/protocol/v1.md §3.6): a body of input tensors, a response of output
+//! tensors and a trailer.
 
 use super::endpoint;
 use super::response::{BINARY, V1Response};

@@ -91,8 +91,8 @@ pub fn groups(path: &str) -> &'static [ApiGroup] {
     Endpoint::from_path(path).map_or(&[], |endpoint| endpoint.groups())
 }
 
-/// The response to a request that the access check refuses. Its body is drained, because clients read the response only
-/// after they have sent it.
+/// The response to a request that the access check refuses. Its body is drained, because clients
+/// read the response only after they have sent it.
 pub async fn refuse<B: ReceivedBody>(
     ctx: &FrontendContext,
     refusal: &AccessRefusal<'_>,

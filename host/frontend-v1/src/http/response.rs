@@ -28,7 +28,8 @@ pub struct V1Response {
     /// The value of NV-InferResponse.
     pub infer_response: Option<String>,
     pub body: Chunks,
-    /// The request's headers, whose memory is reused for the response and the next request on the connection.
+    /// The request's headers, whose memory is reused for the response and the next request on the
+    /// connection.
     pub reused_headers: HeaderMap,
 }
 

@@ -1,5 +1,5 @@
-//! The fallback for messages that the fast path does not parse: converts a ModelInferRequest decoded by prost into a
-//! request, or returns the error for the client.
+//! The fallback for messages that the fast path does not parse: converts a ModelInferRequest
+//! decoded by prost into a request, or returns the error for the client.
 
 use super::input::InputContents;
 use super::response::ResponseSpec;
@@ -16,8 +16,8 @@ use trtserver_request::check::IdPrefix;
 use trtserver_request::{DType, InputTensor};
 use trtserver_wire::decode_workers::MAX_INLINE;
 
-/// Replaces typed contents by raw tensors, which [`read_request`] takes as they are. A message with an input that cannot be converted is
-/// left as it is, for `read` to return the error.
+/// Replaces typed contents by raw tensors, which [`read_request`] takes as they are. A message with
+/// an input that cannot be converted is left as it is, for `read` to return the error.
 pub fn convert_contents(request: &mut ModelInferRequest) {
     if !request.raw_input_contents.is_empty() {
         return;
@@ -34,8 +34,8 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
     converted.for_each(|tensor| tensor.contents = None);
 }
 
-/// Reading the message copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors
-/// there.
+/// Reading the message copies much: strings in shared memory, which are copied before they are
+/// checked, or misaligned tensors there.
 pub fn copies_much(request: &ModelInferRequest) -> bool {
     request.inputs.iter().any(|tensor| {
         match shared_memory::parse_region_slice("", &tensor.parameters) {

@@ -1,9 +1,11 @@
-//! The fast path of ModelInfer: a hand-written parser of ordinary messages, without prost's message structs.
+//! The fast path of ModelInfer: a hand-written parser of ordinary messages, without prost's message
+//! structs.
 //!
-//! An ordinary message is contiguous in memory and has only these parts: model name and version, request id, inputs with
-//! name, datatype and shape, requested outputs by name, and one raw tensor for each input. For any other message, valid or
-//! not, the functions here return `None`. The message is then decoded by prost and read by the [fallback](super::fallback),
-//! which accepts it or returns the error. The fast path itself reports no errors, so error texts exist in one place.
+//! An ordinary message is contiguous in memory and has only these parts: model name and version,
+//! request id, inputs with name, datatype and shape, requested outputs by name, and one raw tensor
+//! for each input. For any other message, valid or not, the functions here return `None`. The
+//! message is then decoded by prost and read by the [fallback](super::fallback), which accepts it
+//! or returns the error. The fast path itself reports no errors, so error texts exist in one place.
 
 use super::response::ResponseSpec;
 use crate::UncheckedRequest;
@@ -40,7 +42,8 @@ struct FastInput<'a> {
     shape: Shape,
 }
 
-/// Number and contents of a length-delimited field. All fields of ordinary messages are length-delimited.
+/// Number and contents of a length-delimited field. All fields of ordinary messages are
+/// length-delimited.
 #[inline]
 fn length_delimited(field: Result<WireField<'_>, WireError>) -> Option<(u32, &[u8])> {
     match field.ok()? {
@@ -73,8 +76,9 @@ impl<'a> FastRequest<'a> {
         Some(request)
     }
 
-    /// Looks up names in the signature of `served`. Aligned tensors are slices of `message`, from which this was parsed.
-    /// `None` if a name or datatype is unknown, an output is listed twice, or the numbers of inputs and raw tensors differ.
+    /// Looks up names in the signature of `served`. Aligned tensors are slices of `message`, from
+    /// which this was parsed. `None` if a name or datatype is unknown, an output is listed twice,
+    /// or the numbers of inputs and raw tensors differ.
     pub fn into_unchecked(
         self,
         served: &OpenVersion,
@@ -133,8 +137,9 @@ fn output_name(message: &[u8]) -> Option<&str> {
     Some(name)
 }
 
-/// The raw tensors. Small misaligned ones are copied into one block. All others are slices of `message`: a large misaligned
-/// tensor is copied later, and only if its data type requires the alignment.
+/// The raw tensors. Small misaligned ones are copied into one block. All others are slices of
+/// `message`: a large misaligned tensor is copied later, and only if its data type requires the
+/// alignment.
 fn aligned_tensors(raw: &[&[u8]], message: &Bytes) -> impl Iterator<Item = Bytes> {
     let is_slice = |raw: &[u8]| {
         raw.len() > MAX_COPIED || raw.is_empty() || (raw.as_ptr() as usize).is_multiple_of(ALIGN)
@@ -148,7 +153,8 @@ fn aligned_tensors(raw: &[&[u8]], message: &Bytes) -> impl Iterator<Item = Bytes
         block.resize(block.len().next_multiple_of(BLOCK_ALIGN), 0);
         block.extend_from_slice(raw);
     }
-    // `split_to` instead of `slice`: the last tensor, often the only one, then takes the block itself.
+    // `split_to` instead of `slice`: the last tensor, often the only one, then takes the block
+    // itself.
     let mut block = Bytes::from(block);
     raw.iter().map(move |raw| {
         if is_slice(raw) {

@@ -1,4 +1,5 @@
-//! ModelInfer, without tonic: the fast path parses ordinary messages, the fallback decodes all others with prost.
+//! ModelInfer, without tonic: the fast path parses ordinary messages, the fallback decodes all
+//! others with prost.
 
 use super::fallback;
 use super::fast_path::FastRequest;

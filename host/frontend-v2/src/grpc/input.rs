@@ -1,5 +1,5 @@
-//! The bytes of an input that is not in client shared memory: the next entry of raw_input_contents, or typed contents
-//! (docs/protocol/v2.md §1.4).
+//! The bytes of an input that is not in client shared memory: the next entry of raw_input_contents,
+//! or typed contents (docs/protocol/v2.md §1.4).
 
 use bytes::Bytes;
 use trtserver_base::budget;

@@ -1,4 +1,5 @@
-//! Encodes ModelInferResponse, for unary calls and streams alike: the head without a message struct, the tensors zero-copy.
+//! Encodes ModelInferResponse, for unary calls and streams alike: the head without a message
+//! struct, the tensors zero-copy.
 
 use crate::{classes, parameters};
 use bytes::Bytes;
@@ -49,7 +50,8 @@ impl ResponseSpec {
     }
 }
 
-/// A ModelInferResponse without its tensors. The order of fields is free in protobuf, so they may follow it.
+/// A ModelInferResponse without its tensors. The order of fields is free in protobuf, so they may
+/// follow it.
 pub struct ResponseHead<'a> {
     texts: [(u32, &'a str); 3],
     /// Nothing but parameters.
@@ -101,7 +103,8 @@ impl<'a> ResponseHead<'a> {
         }
     }
 
-    /// The ModelStreamInferResponse with this response, and an in-band error if `error` is not empty.
+    /// The ModelStreamInferResponse with this response, and an in-band error if `error` is not
+    /// empty.
     pub fn into_stream_response(self, error: &str) -> Encoded {
         let payloads: Vec<Bytes> = self.outputs.iter().map(|o| o.data.payload().clone()).collect();
         let raw = encoding::bytes::encoded_len_repeated(RAW_OUTPUTS, &payloads);

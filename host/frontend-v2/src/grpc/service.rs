@@ -1,4 +1,5 @@
-//! The endpoints of v2 gRPC that go through tonic. Each method delegates to `frontend-v2/src`, which HTTP uses too.
+//! The endpoints of v2 gRPC that go through tonic. Each method delegates to `frontend-v2/src`,
+//! which HTTP uses too.
 
 use crate::log_settings;
 use crate::log_settings::{SettingKind as LogKind, SettingValue as LogValue};

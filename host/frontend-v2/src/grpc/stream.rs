@@ -1,8 +1,8 @@
 //! ModelStreamInfer (docs/protocol/v2.md §1.5): many requests on one stream, errors in-band.
 //!
-//! One task per stream reads requests and sends responses. Responses of ordinary models are sent in the order of their
-//! requests and wait for each other; those of a decoupled model are sent as they arrive. Responses that the client has not
-//! read are limited by bytes (`wire/src/unread`).
+//! One task per stream reads requests and sends responses. Responses of ordinary models are sent in
+//! the order of their requests and wait for each other; those of a decoupled model are sent as they
+//! arrive. Responses that the client has not read are limited by bytes (`wire/src/unread`).
 
 use super::response::{ResponseHead, ResponseSpec};
 use super::{fallback, infer};
@@ -31,8 +31,8 @@ use trtserver_wire::sink::{CancelGuard, StreamItem};
 use trtserver_wire::status_code;
 use trtserver_wire::unread::{ConnectionUnread, StreamUnread};
 
-/// Pending requests of one stream, at most. Beyond it, or the limit of unread responses, the stream is not read, which is the
-/// client's backpressure.
+/// Pending requests of one stream, at most. Beyond it, or the limit of unread responses, the stream
+/// is not read, which is the client's backpressure.
 const MAX_PENDING: usize = 1024;
 /// Responses that may wait for a slow client before the stream's task waits too.
 const MAX_UNREAD: usize = 16;
@@ -172,15 +172,15 @@ struct PendingRequests {
 }
 
 impl Drop for PendingRequests {
-    /// Cancels the newest first: if the oldest, which may be executing, ended first, its instance could begin the next one
-    /// before that is cancelled, too.
+    /// Cancels the newest first: if the oldest, which may be executing, ended first, its instance
+    /// could begin the next one before that is cancelled, too.
     fn drop(&mut self) {
         if !self.complete {
             sink::log_cancellation("ModelStreamInferHandler");
         }
         while self.slots.pop_last().is_some() {}
-        // Wakes backends that wait for the client. If it came first, such a request could end before it is cancelled, and would
-        // be counted as failed only.
+        // Wakes backends that wait for the client. If it came first, such a request could end
+        // before it is cancelled, and would be counted as failed only.
         self.unread.close();
     }
 }
@@ -266,8 +266,8 @@ impl PendingRequests {
         self.slots.len() < MAX_PENDING && !self.unread.is_full()
     }
 
-    /// Queues a request. One that copies much is read on a decode worker; later ones of the stream wait for that, since the order of
-    /// arrival counts.
+    /// Queues a request. One that copies much is read on a decode worker; later ones of the stream
+    /// wait for that, since the order of arrival counts.
     async fn begin(&mut self, request: ModelInferRequest) {
         let received_ns = now_ns();
         let number = self.next;
@@ -304,7 +304,8 @@ impl PendingRequests {
         match item.response {
             Err(error) => slot.outgoing.push_back(accepted.error(error)),
             Ok(response) => {
-                // A response of an ordinary model is held until the next one, or the end, has arrived.
+                // A response of an ordinary model is held until the next one, or the end, has
+                // arrived.
                 if let Some(earlier) = accepted.held.take() {
                     let last = item.last && response.is_none();
                     slot.outgoing.push_back(accepted.response(earlier, last));

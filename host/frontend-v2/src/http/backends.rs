@@ -1,4 +1,5 @@
-//! `GET /v2/trtserver/backends`, an extension of this server: the backend versions and the models that use them.
+//! `GET /v2/trtserver/backends`, an extension of this server: the backend versions and the models
+//! that use them.
 
 use super::json::write::{write_array, write_string};
 use super::management_json::{write_nested_object, write_object};

@@ -1,4 +1,5 @@
-//! The endpoint of a v2 method and path. Paths match as a whole: no trailing slash, no percent-decoding.
+//! The endpoint of a v2 method and path. Paths match as a whole: no trailing slash, no
+//! percent-decoding.
 
 use http::{Method, StatusCode};
 use trtserver_config::ApiGroup;
@@ -74,7 +75,8 @@ impl<'a> Endpoint<'a> {
     /// The endpoint of a method and a path.
     ///
     /// # Errors
-    /// 404 for an unknown path, 405 for a known one with the wrong method; and whether the endpoint responds in JSON.
+    /// 404 for an unknown path, 405 for a known one with the wrong method; and whether the endpoint
+    /// responds in JSON.
     pub fn from_request(method: &Method, path: &'a str) -> Result<Self, (StatusCode, bool)> {
         let found = find_endpoint(path, method == Method::POST);
         let (endpoint, get, post) = found.ok_or((StatusCode::NOT_FOUND, false))?;
@@ -82,7 +84,8 @@ impl<'a> Endpoint<'a> {
         if fits { Ok(endpoint) } else { Err((StatusCode::METHOD_NOT_ALLOWED, endpoint.is_json())) }
     }
 
-    /// The body of an inference is not always JSON, and a refused method on a health endpoint has Triton's content type.
+    /// The body of an inference is not always JSON, and a refused method on a health endpoint has
+    /// Triton's content type.
     fn is_json(&self) -> bool {
         use Endpoint::*;
         !matches!(

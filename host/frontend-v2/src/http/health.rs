@@ -1,5 +1,6 @@
 //! Bodies of the health endpoints: what KServe's client parses, with the reason beside a false; and
-//! `GET /v2/trtserver/health`, an extension of this server, which names all models that are not ready.
+//! `GET /v2/trtserver/health`, an extension of this server, which names all models that are not
+//! ready.
 
 use super::json::write::{Object, write_array};
 use super::management_json::{write_nested_object, write_object};

@@ -103,7 +103,8 @@ fn compress_or_defer(encoded: Result<EncodedResponse>) -> ReadyOrDeferred<Respon
     }
 }
 
-/// Refuses a request after its head. Its body is drained, because clients read the response only after they have sent it.
+/// Refuses a request after its head. Its body is drained, because clients read the response only
+/// after they have sent it.
 async fn refuse_unread<B>(body: B, error: Error) -> Response<ResponseBody>
 where
     B: ReceivedBody,
@@ -117,7 +118,8 @@ where
     response
 }
 
-/// The response to a request that was queued, how it is written, and the version that executes the request.
+/// The response to a request that was queued, how it is written, and the version that executes the
+/// request.
 type PendingInfer = (PendingResponse, ResponseSpec, Arc<OpenVersion>);
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
@@ -256,8 +258,8 @@ impl InferHead {
     }
 }
 
-/// The number that a text begins with, 0 if it begins with none: Triton reads the header by C's `atoi`, so that a request with an
-/// empty or unreadable one is raw binary.
+/// The number that a text begins with, 0 if it begins with none: Triton reads the header by C's
+/// `atoi`, so that a request with an empty or unreadable one is raw binary.
 fn leading_number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let sign = text.first().filter(|b| matches!(b, b'-' | b'+'));

@@ -1,4 +1,5 @@
-//! Reads an inference request: JSON with or without binary sections, or the raw bytes of a single tensor.
+//! Reads an inference request: JSON with or without binary sections, or the raw bytes of a single
+//! tensor.
 
 use super::json::access::{as_unsigned, expect_array, expect_member, expect_text, wrong_type};
 use super::json::inputs::pick_with_inputs;
@@ -133,7 +134,8 @@ fn names(inputs: JsonArray<'_>) -> Vec<String> {
     names.collect()
 }
 
-/// Whether an output is requested as a binary section, as how many classes, and in which shared memory.
+/// Whether an output is requested as a binary section, as how many classes, and in which shared
+/// memory.
 fn output_form(parameters: Option<JsonValue<'_>>) -> Result<(bool, u32, Option<RegionSlice>)> {
     let Some(JsonValue::Object(parameters)) = parameters else { return Ok((false, 0, None)) };
     let names = ["binary_data", "classification", shared_memory::REGION];

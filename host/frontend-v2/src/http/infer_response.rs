@@ -79,8 +79,8 @@ pub struct EncodedResponse {
 }
 
 impl EncodedResponse {
-    /// The response to a request with these `headers`. Their memory is reused for the headers of the response, and for the
-    /// next request on the connection.
+    /// The response to a request with these `headers`. Their memory is reused for the headers of
+    /// the response, and for the next request on the connection.
     ///
     /// # Errors
     /// An output cannot be written in the requested form.

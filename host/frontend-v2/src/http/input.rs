@@ -1,4 +1,5 @@
-//! Reads one input of an inference request: name, shape, datatype, and its bytes in JSON or in a binary section.
+//! Reads one input of an inference request: name, shape, datatype, and its bytes in JSON or in a
+//! binary section.
 
 use super::json::access::{expect_array, expect_member, expect_text, expect_unsigned};
 use super::json::{JsonTensors, JsonValue, PickedMembers, data};
@@ -26,7 +27,8 @@ enum InputSource<'o, 'a> {
     Shared(RegionSlice),
 }
 
-/// Reads an input, given its [members](super::json::inputs::MEMBERS), and takes its bytes off the binary `sections`.
+/// Reads an input, given its [members](super::json::inputs::MEMBERS), and takes its bytes off the
+/// binary `sections`.
 pub fn read_input<'o, 'a>(
     [name, shape, datatype, json, parameters]: &'o PickedMembers<'a, 5>,
     sections: &mut Bytes,

@@ -1,4 +1,5 @@
-//! `GET /v2/trtserver/loads`, an extension of this server: loads in progress, and how long the steps of finished ones took.
+//! `GET /v2/trtserver/loads`, an extension of this server: loads in progress, and how long the
+//! steps of finished ones took.
 
 use super::json::write::{Object, write_array};
 use super::management_json::{write_nested_object, write_object};

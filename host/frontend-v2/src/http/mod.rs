@@ -70,13 +70,14 @@ where
     response.await.unwrap_or_else(|error| error_response(&error))
 }
 
-/// The groups of the endpoint of a method and a path, for the access check; none if there is no such endpoint.
+/// The groups of the endpoint of a method and a path, for the access check; none if there is no
+/// such endpoint.
 pub fn groups(method: &Method, path: &str) -> &'static [ApiGroup] {
     Endpoint::from_request(method, path).map_or(&[], |endpoint| endpoint.groups())
 }
 
-/// The response to a request that the access check refuses. Its body is drained, because clients read the response only
-/// after they have sent it.
+/// The response to a request that the access check refuses. Its body is drained, because clients
+/// read the response only after they have sent it.
 pub async fn refuse<B: ReceivedBody>(
     refusal: &AccessRefusal<'_>,
     body: B,

@@ -27,7 +27,8 @@ pub fn error_response(error: &Error) -> Response<ResponseBody> {
     refusal(error, json_response(management_json::error_json(&error.message)))
 }
 
-/// An error of inference before the JSON is read, or after the model was executed: its content type is plain text.
+/// An error of inference before the JSON is read, or after the model was executed: its content type
+/// is plain text.
 pub fn plain_failure(error: &Error) -> Response<ResponseBody> {
     refusal(error, text_response(management_json::error_json(&error.message)))
 }

@@ -77,20 +77,22 @@ impl Control {
     }
 }
 
-/// Ends the process at once because the host is gone. Not `exit`: destructors of libraries could delay it.
+/// Ends the process at once because the host is gone. Not `exit`: destructors of libraries could
+/// delay it.
 pub fn exit_without_host() -> ! {
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     std::process::abort()
 }
 
-/// Ends the process because the host broke the protocol, a fault of the server. It logs standard error.
+/// Ends the process because the host broke the protocol, a fault of the server. It logs standard
+/// error.
 pub fn exit_on_violation(e: &Error) -> ! {
     eprintln!("trtserver plugin-host: {e}");
     std::process::exit(1)
 }
 
-/// Ends the process because only a new one can use the GPU again: the host fails the outstanding requests with the
-/// last log lines as the reason, and restarts the process.
+/// Ends the process because only a new one can use the GPU again: the host fails the outstanding
+/// requests with the last log lines as the reason, and restarts the process.
 pub fn exit_without_device(ordinal: i32, reason: &str) {
     eprintln!("GPU {ordinal} is lost: {reason}");
     // SAFETY: ends the process. Not `exit`: destructors of libraries would wait for the device.

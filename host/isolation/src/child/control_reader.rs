@@ -1,4 +1,5 @@
-//! Reads the control connection: handles log levels and cancellations at once, and passes the rest on as jobs.
+//! Reads the control connection: handles log levels and cancellations at once, and passes the rest
+//! on as jobs.
 
 use super::control::{self, Control};
 use super::instance::Instances;

@@ -28,8 +28,8 @@ use trtserver_plugin_host::{FrameHold, InstanceFacts, Runner};
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::InferRequest;
 
-/// Poll time: a client that waits for each response sends the next request within it, which saves waking this thread.
-/// `Spin` stops polling for a while where it is in vain.
+/// Poll time: a client that waits for each response sends the next request within it, which saves
+/// waking this thread. `Spin` stops polling for a while where it is in vain.
 const SPIN: Duration = Duration::from_micros(200);
 
 /// All instances of the process.
@@ -153,7 +153,8 @@ impl Worker {
         let facts = &self.model.model.backend.facts;
         let max_in_flight = facts.max_in_flight_for(kind, self.model.decoupled);
         loop {
-            // The host sends batches ahead. One that was not taken is executed by the next process if this one crashes.
+            // The host sends batches ahead. One that was not taken is executed by the next process
+            // if this one crashes.
             outstanding.wait_at_most(max_in_flight - 1, None);
             let batch = match receiver.receive_after::<ExecuteBatch>(|| self.end.wait_for_exit()) {
                 Ok(ReceiveOutcome::Message(batch)) => batch,
@@ -176,8 +177,8 @@ impl Worker {
 
     fn open(&self) -> Result<((Option<LostWatch>, InstanceStreams), LocalInstance)> {
         let Self { model, facts, .. } = self;
-        // Before the backend starts threads, which inherit it: that of a load until the host ends it. It may be refused, as it was in the host, since both
-        // processes have the same limits.
+        // Before the backend starts threads, which inherit it: that of a load until the host ends
+        // it. It may be refused, as it was in the host, since both processes have the same limits.
         let _ = rustix::process::setpriority_process(None, facts.nice);
         let gpu = facts.kind == instance_kind::GPU;
         let streams = InstanceStreams::for_instance(gpu, facts.device, model.priority)?;

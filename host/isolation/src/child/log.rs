@@ -19,7 +19,8 @@ pub fn start_forwarding(control: &Arc<Control>) {
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(forward));
 }
 
-/// Sets a level of the plugin interface, for the backend and for records of the child: those above it are dropped.
+/// Sets a level of the plugin interface, for the backend and for records of the child: those above
+/// it are dropped.
 pub fn set_level(level: u32) {
     set_log_level(level);
     // Callsites cache whether they are enabled.

@@ -1,7 +1,8 @@
 //! Forwards metrics of the backend to the host: changed values only, a few times a second at most.
 //!
-//! A new series is sent at once. A change marks its series and, if it was not marked, wakes the sending thread; changes
-//! while that thread pauses are sent in its next round. While nothing changes, nothing runs.
+//! A new series is sent at once. A change marks its series and, if it was not marked, wakes the
+//! sending thread; changes while that thread pauses are sent in its next round. While nothing
+//! changes, nothing runs.
 
 use super::control::Control;
 use crate::messages::{MetricMessage, MetricValue, control_message};

@@ -1,11 +1,13 @@
 //! The child process: `trtserver plugin-host`, started by the server for an isolated model.
 //!
-//! The main thread runs slow jobs one after another: loading the library, opening backend and model, closing. A second
-//! thread reads the control connection, so that log levels, cancellations and the end of the host are handled at once.
-//! Each instance has a thread of its own, as in the server.
+//! The main thread runs slow jobs one after another: loading the library, opening backend and
+//! model, closing. A second thread reads the control connection, so that log levels, cancellations
+//! and the end of the host are handled at once. Each instance has a thread of its own, as in the
+//! server.
 //!
-//! The system kills the child when the **thread** that started it ends, so the host starts it from its supervisor
-//! thread. Signals that are sent to the whole process group or service are ignored: the host closes the child.
+//! The system kills the child when the **thread** that started it ends, so the host starts it from
+//! its supervisor thread. Signals that are sent to the whole process group or service are ignored:
+//! the host closes the child.
 
 mod control;
 mod control_reader;
@@ -125,8 +127,8 @@ fn connection() -> std::result::Result<UnixStream, String> {
     Ok(UnixStream::from(socket))
 }
 
-/// Raises this process's OOM score: when memory is exhausted, the system kills a child, which is restarted, before the
-/// server with all of its models. Raising it needs no privilege.
+/// Raises this process's OOM score: when memory is exhausted, the system kills a child, which is
+/// restarted, before the server with all of its models. Raising it needs no privilege.
 fn prefer_in_oom() -> std::io::Result<()> {
     let path = "/proc/self/oom_score_adj";
     let score: i32 = std::fs::read_to_string(path)?.trim().parse().unwrap_or(0);

@@ -65,7 +65,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The signature of request messages: tensors as the model sees them, and tensors that the host adds.
+    /// The signature of request messages: tensors as the model sees them, and tensors that the host
+    /// adds.
     fn message_signature(&self) -> Result<ModelSignature> {
         let message = self.message;
         let all = |specs: &[messages::TensorSpec]| {

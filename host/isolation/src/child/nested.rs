@@ -1,6 +1,8 @@
-//! The models of the server as the backend of this process uses them: calls over a connection that the first one opens.
+//! The models of the server as the backend of this process uses them: calls over a connection that
+//! the first one opens.
 //!
-//! The host refuses a request by a reply, so that sending one does not wait for it: its handler gets the error.
+//! The host refuses a request by a reply, so that sending one does not wait for it: its handler
+//! gets the error.
 
 use super::control::{self, Control};
 use crate::messages::{
@@ -164,7 +166,8 @@ struct ReceivedBy {
 
 impl UnreadAccount for ReceivedBy {
     fn release(&self, _: usize, _: bool) {
-        // On the reading thread a response is dropped when its scope is closed: the request is cancelled.
+        // On the reading thread a response is dropped when its scope is closed: the request is
+        // cancelled.
         if self.calls.reader.get() != Some(&thread::current().id()) {
             // Cannot fail: it is short, and the connection open.
             let _ = self.calls.send(self.number, nested_call::CallKind::Received(EmptyMessage {}));
@@ -204,7 +207,8 @@ impl RemoteModels {
 
 impl ServerModels for RemoteModels {
     fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<QueuedRequest> {
-        // Any number of responses: whether the model is decoupled is known to the host, which limits the unread ones.
+        // Any number of responses: whether the model is decoupled is known to the host, which
+        // limits the unread ones.
         let ResponseEnd { sink, version, .. } = make_sink(true);
         let waiting = ReplyTarget::Sink(sink, version);
         let number = self.calls.call(waiting, nested_call::CallKind::Infer(infer(request)?))?;

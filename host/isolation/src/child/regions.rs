@@ -1,5 +1,5 @@
-//! Client shared memory that messages of a work connection refer to: files and CUDA IPC handles come from the host, and are opened here
-//! again.
+//! Client shared memory that messages of a work connection refer to: files and CUDA IPC handles
+//! come from the host, and are opened here again.
 
 use crate::messages::{ExecuteBatch, RegionMessage};
 use crate::wire::Receiver;
@@ -23,8 +23,8 @@ impl Regions {
         Self { by_number: HashMap::new(), gpu }
     }
 
-    /// Opens the regions that came with a message, and closes the regions that it lists as dropped. A request that still uses one
-    /// keeps it open.
+    /// Opens the regions that came with a message, and closes the regions that it lists as dropped.
+    /// A request that still uses one keeps it open.
     pub fn update(&mut self, message: &ExecuteBatch, receiver: &mut Receiver) {
         for region in &message.regions {
             self.by_number.insert(region.number, open(region, self.gpu, receiver));
@@ -35,7 +35,8 @@ impl Regions {
     }
 
     /// # Errors
-    /// The region cannot be opened. An unknown region or a range that is not in it is a fault of the host.
+    /// The region cannot be opened. An unknown region or a range that is not in it is a fault of
+    /// the host.
     pub fn slice(&self, number: u64, offset: u64, bytes: u64) -> Result<PlacedSlice> {
         let Some(region) = self.by_number.get(&number) else {
             return Err(Error::internal(format!(

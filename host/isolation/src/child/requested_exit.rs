@@ -1,5 +1,6 @@
-//! The end of this process that its backend has asked for, because an instance cannot go on: it takes no further batches, which go to the
-//! next process, and ends when no other instance executes.
+//! The end of this process that its backend has asked for, because an instance cannot go on: it
+//! takes no further batches, which go to the next process, and ends when no other instance
+//! executes.
 
 use rustix::process::{Signal, getpid, kill_process};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,8 @@ pub struct ProcessEnd {
     instances: Mutex<Vec<InstanceEntry>>,
 }
 
-/// How often the thread that ends the process looks: an instance tells its own thread only when an execution ends.
+/// How often the thread that ends the process looks: an instance tells its own thread only when an
+/// execution ends.
 const INTERVAL: Duration = Duration::from_millis(5);
 
 struct InstanceEntry {

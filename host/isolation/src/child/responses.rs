@@ -17,8 +17,9 @@ use trtserver_plugin_host::execution_times;
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::{InferResponse, ModelSignature, OutputTensor, Responder, ResponseSink};
 
-/// Limit of remembered cancellations. They arrive over another connection and may overtake their requests. One that
-/// arrives after the final response is remembered, too, until others displace it.
+/// Limit of remembered cancellations. They arrive over another connection and may overtake their
+/// requests. One that arrives after the final response is remembered, too, until others displace
+/// it.
 const MAX_EARLY: usize = 256;
 
 /// The sending half of a work connection, and the requests without a final response.
@@ -89,9 +90,9 @@ impl ResponseSender {
         self.sender.shut_down();
     }
 
-    /// Sends a response; returns whether it was the last. One that is too long for a message is replaced by an error, which
-    /// is the last. Other failures are ignored: the host closed the connection, or is gone, which the control connection
-    /// detects.
+    /// Sends a response; returns whether it was the last. One that is too long for a message is
+    /// replaced by an error, which is the last. Other failures are ignored: the host closed the
+    /// connection, or is gone, which the control connection detects.
     fn send(&self, response: ResponseMessage) -> bool {
         let last = response.last;
         if let Err(e) = self.sender.send(&response)

@@ -1,5 +1,5 @@
-//! Unread responses of a stream, as the process of an isolated model sees them: blocks of its arena that the host still
-//! refers to.
+//! Unread responses of a stream, as the process of an isolated model sees them: blocks of its arena
+//! that the host still refers to.
 
 use crate::messages::{OutputMessage, RequestStream};
 use std::collections::HashMap;
@@ -14,13 +14,15 @@ use trtserver_request::unread::{
     RESPONSE_OVERHEAD, StreamLimit, UnreadAccount, UnreadBacklog, UnreadResponse,
 };
 
-/// How often a waiting backend looks for references that the host has released, of which it is not notified.
+/// How often a waiting backend looks for references that the host has released, of which it is not
+/// notified.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The streams whose requests this process executes.
 pub struct Streams {
     by_number: Mutex<HashMap<u64, Weak<SharedStream>>>,
-    /// The host sends responses in the order of the requests, and holds those of later requests back.
+    /// The host sends responses in the order of the requests, and holds those of later requests
+    /// back.
     in_order: bool,
     next: AtomicU64,
 }
@@ -79,7 +81,8 @@ struct UnreadState {
     admitted: UnreadCount,
     /// Unread responses in blocks that are shared with the host.
     shared: UnreadCount,
-    /// By slot, with the request. A block that the host released and the backend used again is counted once.
+    /// By slot, with the request. A block that the host released and the backend used again is
+    /// counted once.
     blocks: HashMap<u32, (UnreadCount, u64)>,
     /// How often blocks were found that the host had released.
     released: u64,
@@ -162,8 +165,9 @@ impl StreamLimit for StreamRequest {
             if state.bytes() >= stream.limit {
                 state.sweep(&stream.arena);
             }
-            // Where order is preserved, the unread responses may be those of later requests, which the client gets after
-            // this one's: the request whose turn it is must not wait for them.
+            // Where order is preserved, the unread responses may be those of later requests, which
+            // the client gets after this one's: the request whose turn it is must not wait for
+            // them.
             let proceeds = stream.in_order && !state.has_unread(self.request);
             if state.bytes() < stream.limit || proceeds {
                 state.admitted.bytes += bytes;

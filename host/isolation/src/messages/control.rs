@@ -1,4 +1,5 @@
-//! Messages over the control connection: what the host requests of a child, and its responses, log records and metrics.
+//! Messages over the control connection: what the host requests of a child, and its responses, log
+//! records and metrics.
 
 use super::FailureMessage;
 
@@ -24,10 +25,12 @@ pub mod control_request {
         /// Calls `model_complete`; the response has the patch.
         #[prost(message, tag = "4")]
         Complete(super::ModelFacts),
-        /// Opens backend and model. Carries two files: the arena of the host and the arena of the child.
+        /// Opens backend and model. Carries two files: the arena of the host and the arena of the
+        /// child.
         #[prost(message, tag = "5")]
         OpenModel(super::ModelFacts),
-        /// Starts an instance's thread and opens the instance there. Carries one file: its work connection.
+        /// Starts an instance's thread and opens the instance there. Carries one file: its work
+        /// connection.
         #[prost(message, tag = "6")]
         OpenInstance(super::InstanceFacts),
         /// Drain and close the instances, close the model and the backend, respond, and exit.
@@ -71,7 +74,8 @@ pub mod control_message {
         /// The backend reports memory that it holds.
         #[prost(message, tag = "5")]
         Memory(super::MemoryReport),
-        /// The backend uses the models of the server. Sent once; carries one file: the connection for nested inference.
+        /// The backend uses the models of the server. Sent once; carries one file: the connection
+        /// for nested inference.
         #[prost(message, tag = "6")]
         NestedConnection(super::EmptyMessage),
     }
@@ -224,10 +228,12 @@ pub struct ModelFacts {
     pub n_instances: u32,
     #[prost(uint32, tag = "8")]
     pub threads: u32,
-    /// Inputs as the model sees them (reshaped), then the inputs that the host adds. Requests refer to positions here.
+    /// Inputs as the model sees them (reshaped), then the inputs that the host adds. Requests refer
+    /// to positions here.
     #[prost(message, repeated, tag = "9")]
     pub inputs: Vec<TensorSpec>,
-    /// Outputs as the model produces them: the declared ones, then states that are not declared as outputs.
+    /// Outputs as the model produces them: the declared ones, then states that are not declared as
+    /// outputs.
     #[prost(message, repeated, tag = "10")]
     pub outputs: Vec<TensorSpec>,
     #[prost(uint32, tag = "11")]
@@ -243,7 +249,8 @@ pub struct TensorSpec {
     pub name: String,
     #[prost(uint32, tag = "2")]
     pub dtype: u32,
-    /// As the model sees them. `caller_dims` has the dims before a reshape and is empty without one.
+    /// As the model sees them. `caller_dims` has the dims before a reshape and is empty without
+    /// one.
     #[prost(int64, repeated, tag = "3")]
     pub dims: Vec<i64>,
     /// Bits of `tensor_flags`.

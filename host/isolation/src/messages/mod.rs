@@ -1,11 +1,12 @@
 //! The isolation protocol: messages between the host and the child process of an isolated model.
 //!
-//! There are two kinds of connection, both streams of length-prefixed messages (`wire.rs`). Over the **control**
-//! connection, one per child, the host sends [`ControlRequest`] and the child [`ControlMessage`]; each request with a
-//! number gets one [`ControlResponse`] of the same number, in any order. Over the **work** connection, one per
-//! instance, the host sends [`ExecuteBatch`] and the child [`ResponseMessage`]. Tensors are in two arenas (`trtserver_base::arena`),
-//! one owned by the host (inputs) and one by the child (outputs), or in client shared memory, which both map; messages carry
-//! offsets.
+//! There are two kinds of connection, both streams of length-prefixed messages (`wire.rs`). Over
+//! the **control** connection, one per child, the host sends [`ControlRequest`] and the child
+//! [`ControlMessage`]; each request with a number gets one [`ControlResponse`] of the same number,
+//! in any order. Over the **work** connection, one per instance, the host sends [`ExecuteBatch`]
+//! and the child [`ResponseMessage`]. Tensors are in two arenas (`trtserver_base::arena`), one
+//! owned by the host (inputs) and one by the child (outputs), or in client shared memory, which
+//! both map; messages carry offsets.
 //!
 //! Both ends are the same executable, so messages need no versions.
 

@@ -1,4 +1,5 @@
-//! Messages over the connection for nested inference: what the backend of a child asks of the models of the server.
+//! Messages over the connection for nested inference: what the backend of a child asks of the
+//! models of the server.
 
 use super::{FailureMessage, ParamMessage};
 use bytes::Bytes;

@@ -9,7 +9,8 @@ pub struct ExecuteBatch {
     pub id: u64,
     #[prost(message, repeated, tag = "2")]
     pub requests: Vec<RequestMessage>,
-    /// Regions that later messages use. Carries the file of each that is a part of one, in this order.
+    /// Regions that later messages use. Carries the file of each that is a part of one, in this
+    /// order.
     #[prost(message, repeated, tag = "3")]
     pub regions: Vec<RegionMessage>,
     /// Numbers of regions that no later message uses.
@@ -117,8 +118,8 @@ pub struct InputMessage {
     /// As the model sees it, batch dimension first.
     #[prost(int64, repeated, tag = "2")]
     pub shape: Vec<i64>,
-    /// In the host's arena, with a reference that the child releases when the backend has released the request. An empty
-    /// tensor at offset 0 has no reference.
+    /// In the host's arena, with a reference that the child releases when the backend has released
+    /// the request. An empty tensor at offset 0 has no reference.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
     #[prost(uint64, tag = "4")]
@@ -152,8 +153,8 @@ pub mod param {
     }
 }
 
-/// Child to host, over an instance's work connection: one response to a request, in the order in which the backend
-/// sent them.
+/// Child to host, over an instance's work connection: one response to a request, in the order in
+/// which the backend sent them.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResponseMessage {
     #[prost(uint64, tag = "1")]
@@ -209,7 +210,8 @@ pub struct OutputMessage {
     /// As the model produced it, batch dimension first.
     #[prost(int64, repeated, tag = "3")]
     pub shape: Vec<i64>,
-    /// In the arena of the child, with a reference that the host releases; also for an empty tensor.
+    /// In the arena of the child, with a reference that the host releases; also for an empty
+    /// tensor.
     #[prost(uint64, tag = "4")]
     pub offset: u64,
     #[prost(uint64, tag = "5")]

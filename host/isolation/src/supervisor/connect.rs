@@ -14,7 +14,8 @@ use trtserver_base::error::{Error, Result};
 use trtserver_plugin_host::load_priority;
 
 impl SupervisedModel {
-    /// Asks the child to open an instance. Returns the pending response and our end of the work connection.
+    /// Asks the child to open an instance. Returns the pending response and our end of the work
+    /// connection.
     pub(super) fn request_open<'a>(
         &self,
         live: &'a LiveProcess,

@@ -1,4 +1,5 @@
-//! Instance sessions: the state of an isolated instance across restarts, and its connection to the current child.
+//! Instance sessions: the state of an isolated instance across restarts, and its connection to the
+//! current child.
 
 use crate::messages::InstanceFacts;
 use crate::outstanding::UntakenBatches;

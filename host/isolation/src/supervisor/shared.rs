@@ -198,8 +198,9 @@ impl IsolatedState for SupervisedModel {
     }
 }
 
-/// The arena for one direction of a model's tensors. It reserves address space for four times the machine's memory, since
-/// free blocks of other sizes take up space too; only pages in use are memory.
+/// The arena for one direction of a model's tensors. It reserves address space for four times the
+/// machine's memory, since free blocks of other sizes take up space too; only pages in use are
+/// memory.
 pub fn create_arena(name: &str) -> Result<Arc<Arena>> {
     const MAX: u64 = 512 << 30;
     let system = rustix::system::sysinfo();

@@ -1,5 +1,5 @@
-//! Deadline of a model that is being unloaded: outstanding requests may finish, but a child that does not respond for the
-//! drain time is killed, even if its response deadline is longer.
+//! Deadline of a model that is being unloaded: outstanding requests may finish, but a child that
+//! does not respond for the drain time is killed, even if its response deadline is longer.
 
 use super::shared::{Phase, SupervisedModel};
 use crate::exit_reason::KillReason;
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 /// Shortest wait between two checks.
 const MIN_WAIT: Duration = Duration::from_millis(20);
 
-/// Starts the thread that kills a child which does not respond for the drain time, until the model is closed.
+/// Starts the thread that kills a child which does not respond for the drain time, until the model
+/// is closed.
 pub fn begin_unload(shared: &Arc<SupervisedModel>) {
     let mut state = shared.lock();
     if state.closing || std::mem::replace(&mut state.unloading, true) {

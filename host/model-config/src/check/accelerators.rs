@@ -1,4 +1,5 @@
-//! Checks `optimization.execution_accelerators`: refused unless the backend reads them, because they would be ignored.
+//! Checks `optimization.execution_accelerators`: refused unless the backend reads them, because
+//! they would be ignored.
 
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::ModelConfig;

@@ -1,4 +1,5 @@
-//! Checks of `batch_input` and `batch_output` against the declared tensors and what the backend reads.
+//! Checks of `batch_input` and `batch_output` against the declared tensors and what the backend
+//! reads.
 
 use std::collections::HashSet;
 
@@ -105,7 +106,8 @@ fn one_source<'a>(
     Ok(input)
 }
 
-/// A tensor that requests have without the batch input: declared, a control or a state of a sequence.
+/// A tensor that requests have without the batch input: declared, a control or a state of a
+/// sequence.
 fn is_input(config: &ModelConfig, name: &str) -> bool {
     let of_sequence = match &config.scheduling_choice {
         Some(SchedulingChoice::SequenceBatching(sequence)) => {

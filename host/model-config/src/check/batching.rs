@@ -102,7 +102,8 @@ pub(super) fn check_batch_sizes(
     Ok(())
 }
 
-/// Whether later requests can overtake a request under this policy: DELAY moves a request that timed out.
+/// Whether later requests can overtake a request under this policy: DELAY moves a request that
+/// timed out.
 fn allows_delays(policy: &ModelQueuePolicy) -> bool {
     policy.timeout_action() == TimeoutAction::Delay && policy.default_timeout_microseconds != 0
 }

@@ -1,5 +1,5 @@
-//! Checks of an ensemble's own configuration: its steps and the tensors that connect them. `ensemble::check_steps`
-//! compares it with the models of the steps when it is loaded.
+//! Checks of an ensemble's own configuration: its steps and the tensors that connect them.
+//! `ensemble::check_steps` compares it with the models of the steps when it is loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,8 @@ fn check_connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result
             let mut sources = ensemble.step[*position].input_map.values();
             sources.find(|t| !written.contains(t.as_str())).map(String::as_str)
         };
-        // Follows unwritten tensors back to their origin: a tensor that no step writes, or one of a cycle.
+        // Follows unwritten tensors back to their origin: a tensor that no step writes, or one of a
+        // cycle.
         let mut seen = BTreeSet::new();
         let mut origin = unwritten_source(output);
         while let Some(next) = origin.and_then(unwritten_source).filter(|next| seen.insert(*next)) {
@@ -107,7 +108,8 @@ fn check_connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result
     Ok(())
 }
 
-/// The tensors that are written when the inputs are: a step writes its outputs once all its inputs are written.
+/// The tensors that are written when the inputs are: a step writes its outputs once all its inputs
+/// are written.
 fn reachable_tensors<'a>(
     inputs: &BTreeSet<&'a str>,
     ensemble: &'a ModelEnsembling,

@@ -1,4 +1,5 @@
-//! Checks of instance groups against the GPUs of this machine and the kinds of instance that the backend opens.
+//! Checks of instance groups against the GPUs of this machine and the kinds of instance that the
+//! backend opens.
 
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_instance_group::Kind;
@@ -7,7 +8,8 @@ use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 use super::super::{ConfigError, InstanceSupport, MachineFacts};
 use super::refuse_config;
 
-/// Each instance is a thread and may hold a copy of the model: more than `max` of them in all groups are refused.
+/// Each instance is a thread and may hold a copy of the model: more than `max` of them in all
+/// groups are refused.
 pub(super) fn check_instance_groups(
     config: &ModelConfig,
     machine: &MachineFacts,

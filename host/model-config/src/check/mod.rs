@@ -1,7 +1,8 @@
 //! Checks configurations: refuses those that cannot work.
 //!
-//! Error texts: where v1.x and v2 differ, the text of v2, which names the tensor, followed by ` for MODEL` of v1.x, so that
-//! clients of both find their text. Where v2 says less than v1.x, the text of v1.x.
+//! Error texts: where v1.x and v2 differ, the text of v2, which names the tensor, followed by
+//! ` for MODEL` of v1.x, so that clients of both find their text. Where v2 says less than v1.x, the
+//! text of v1.x.
 
 mod accelerators;
 mod batch_io;
@@ -30,12 +31,13 @@ pub(super) use unsupported::unsupported_fields;
 pub use metrics::histogram_buckets;
 pub use trtis_rules::check_trtis_rules;
 
-/// Checks a normalised configuration. Returns warnings of settings without effect, and of unsupported settings that
-/// do not change the responses. `support` is that of the model's backend; `max_instances` is `--max-instances-per-model`.
+/// Checks a normalised configuration. Returns warnings of settings without effect, and of
+/// unsupported settings that do not change the responses. `support` is that of the model's backend;
+/// `max_instances` is `--max-instances-per-model`.
 ///
 /// # Errors
-/// The configuration is invalid, or uses features that this server does not support: every reason that does not follow from
-/// another. A load reports the first.
+/// The configuration is invalid, or uses features that this server does not support: every reason
+/// that does not follow from another. A load reports the first.
 pub fn check_config(
     config: &ModelConfig,
     machine: &MachineFacts,
@@ -126,7 +128,8 @@ fn check_general(config: &ModelConfig) -> Vec<ConfigError> {
     }
     let by_compute = config.cc_model_filenames.values();
     for file in by_compute.chain([&config.default_model_filename]) {
-        // A configuration may come with a load request and must not name files outside the model's directory.
+        // A configuration may come with a load request and must not name files outside the model's
+        // directory.
         if !stays_inside(file) {
             refused
                 .push(format!("model file name '{file}' leaves the version directory for {name}"));

@@ -114,7 +114,8 @@ fn check_tensor<'a>(
             return refuse_tensor("has different size for dims and reshape");
         }
     }
-    // Other backends would treat the tensor as an ordinary one. The texts are those of v1.11 (docs/protocol/v1.md §7.3) and v2.
+    // Other backends would treat the tensor as an ordinary one. The texts are those of v1.11
+    // (docs/protocol/v1.md §7.3) and v2.
     if tensor.shape_tensor && !support.declares(backend_flags::SHAPE_TENSORS) {
         return refuse_config(format!(
             "shape tensors are only supported for TensorRT platform for {model}"
@@ -132,8 +133,8 @@ fn is_valid_dim(dim: &i64) -> bool {
     *dim >= 1 || *dim == -1
 }
 
-/// Element counts of the fixed parts between variable dims: `[6, 4]` for `[2, 3, -1, 4]`, `[1]` for no dims. `None` if a
-/// count overflows.
+/// Element counts of the fixed parts between variable dims: `[6, 4]` for `[2, 3, -1, 4]`, `[1]` for
+/// no dims. `None` if a count overflows.
 fn fixed_parts(dims: &[i64]) -> Option<Vec<i64>> {
     dims.split(|&dim| dim == -1)
         .map(|part| part.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim)))

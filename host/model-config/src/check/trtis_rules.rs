@@ -1,12 +1,13 @@
-//! What TRTIS v1.x refused and this server supports, for start lines with flags of TRTIS: instances of KIND_MODEL of other models than
-//! TensorFlow's, ragged inputs of other models than custom ones.
+//! What TRTIS v1.x refused and this server supports, for start lines with flags of TRTIS: instances
+//! of KIND_MODEL of other models than TensorFlow's, ragged inputs of other models than custom ones.
 
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
 use super::super::{ConfigError, ConfigPart};
 
-/// Platforms of TRTIS (docs/protocol/v1.md §6.1), for the rules of §7.3 there. Models of other platforms and of backends without a platform have no rule in v1.x.
+/// Platforms of TRTIS (docs/protocol/v1.md §6.1), for the rules of §7.3 there. Models of other
+/// platforms and of backends without a platform have no rule in v1.x.
 const PLATFORMS: [&str; 7] = [
     "tensorrt_plan",
     "tensorflow_graphdef",

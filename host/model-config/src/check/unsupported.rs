@@ -1,4 +1,5 @@
-//! Table of configuration fields that this server does not support yet. A change that adds the feature deletes its row.
+//! Table of configuration fields that this server does not support yet. A change that adds the
+//! feature deletes its row.
 
 use trtserver_proto::v2::model_config::SchedulingChoice::SequenceBatching;
 use trtserver_proto::v2::{ModelConfig, ModelSequenceBatching};

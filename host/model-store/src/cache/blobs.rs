@@ -46,8 +46,8 @@ impl ObjectKey {
 }
 
 impl ModelCache {
-    /// The content of an object if it is in the cache. It is read once in this process, to verify it; if it was damaged, it
-    /// is removed.
+    /// The content of an object if it is in the cache. It is read once in this process, to verify
+    /// it; if it was damaged, it is removed.
     ///
     /// # Errors
     /// The cache cannot be read.
@@ -76,7 +76,8 @@ impl ModelCache {
             return Ok(None);
         }
         self.verified.lock().insert(record.digest);
-        // Marks the time of the last use. Refused for files of another user: the blob then counts as older than it is.
+        // Marks the time of the last use. Refused for files of another user: the blob then counts
+        // as older than it is.
         let _ = file.set_modified(SystemTime::now());
         Ok(Some(CachedBlob { path }))
     }

@@ -17,7 +17,8 @@ pub struct ModelCache {
     pub(super) limit: Option<u64>,
     /// Digests of the blobs that this process has verified or written.
     pub(super) verified: Mutex<HashSet<String>>,
-    /// Held while blobs are removed for new ones, so that two downloads do not count on the same space.
+    /// Held while blobs are removed for new ones, so that two downloads do not count on the same
+    /// space.
     pub(super) evicting: Mutex<()>,
     /// Directory of this server's trees, and its lock.
     pub(super) trees: PathBuf,

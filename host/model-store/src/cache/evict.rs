@@ -1,4 +1,5 @@
-//! The size limit of the cache: contents that no server uses are removed, those used longest ago first.
+//! The size limit of the cache: contents that no server uses are removed, those used longest ago
+//! first.
 
 use super::ModelCache;
 use std::fs::{self, DirEntry, Metadata};

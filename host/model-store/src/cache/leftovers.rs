@@ -1,4 +1,5 @@
-//! What servers that have ended left in the cache, and the directory that a server takes for its own trees.
+//! What servers that have ended left in the cache, and the directory that a server takes for its
+//! own trees.
 
 use super::lock::try_lock;
 use std::fs::{self, File};

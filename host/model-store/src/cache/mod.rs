@@ -1,4 +1,5 @@
-//! Local cache of objects (`--model-cache-dir`): content-addressed, shared by models, servers and restarts.
+//! Local cache of objects (`--model-cache-dir`): content-addressed, shared by models, servers and
+//! restarts.
 //!
 //! ```text
 //! objects/KEY      which content an object had: digest and size. KEY is made of URL, ETag, size and time of the object
@@ -7,8 +8,9 @@
 //! trees/SERVER/    model directories of one running server, made of hard links to blobs
 //! ```
 //!
-//! Every file is written under another name and then renamed. `partial/KEY` is locked while it is written, `trees/SERVER.lock`
-//! while its server runs; the kernel releases these locks when a process ends. A blob with more than one link is in use.
+//! Every file is written under another name and then renamed. `partial/KEY` is locked while it is
+//! written, `trees/SERVER.lock` while its server runs; the kernel releases these locks when a
+//! process ends. A blob with more than one link is in use.
 
 mod blobs;
 mod dir;

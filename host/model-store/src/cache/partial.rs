@@ -1,4 +1,5 @@
-//! Downloads that are not complete: written in chunks, in any order, and resumed after an interruption.
+//! Downloads that are not complete: written in chunks, in any order, and resumed after an
+//! interruption.
 
 use super::leftovers::chunks_path;
 use super::lock::try_lock;
@@ -74,7 +75,8 @@ impl PartialDownload {
         }
     }
 
-    /// The chunks that are missing. Chunks of an earlier download are read and compared with their digests.
+    /// The chunks that are missing. Chunks of an earlier download are read and compared with their
+    /// digests.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -149,7 +151,8 @@ impl ChunkWriter {
         self.next - self.range.start
     }
 
-    /// Records the chunk as complete. Its digest tells after a crash whether its bytes reached the disk.
+    /// Records the chunk as complete. Its digest tells after a crash whether its bytes reached the
+    /// disk.
     ///
     /// # Errors
     /// The chunk is not complete, or the record cannot be written.

@@ -40,8 +40,8 @@ impl CachedTree {
     /// Adds a file with the content of `blob`.
     ///
     /// # Errors
-    /// `NotFound`: another server has removed the blob meanwhile. Else a directory cannot be created, or the file system
-    /// has no hard links.
+    /// `NotFound`: another server has removed the blob meanwhile. Else a directory cannot be
+    /// created, or the file system has no hard links.
     pub fn add_file(&self, path: &str, blob: &CachedBlob) -> io::Result<()> {
         let path = self.path.join(path);
         if let Some(dir) = path.parent() {

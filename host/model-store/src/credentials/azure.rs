@@ -5,8 +5,8 @@ use super::{CredentialEnvironment, CredentialSources, file};
 use object_store::ClientOptions;
 use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 
-/// The first source that has credentials: Triton's credential file, key, shared access signature, client secret, workload
-/// identity, command line, managed identity.
+/// The first source that has credentials: Triton's credential file, key, shared access signature,
+/// client secret, workload identity, command line, managed identity.
 ///
 /// # Errors
 /// A source that was named cannot be used.

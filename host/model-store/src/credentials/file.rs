@@ -1,4 +1,5 @@
-//! Triton's credential file (`TRITON_CLOUD_CREDENTIAL_PATH`): credentials by URL prefix, for each provider.
+//! Triton's credential file (`TRITON_CLOUD_CREDENTIAL_PATH`): credentials by URL prefix, for each
+//! provider.
 
 use super::super::location::{ObjectUrl, StoreProvider};
 use super::{CredentialEnvironment, CredentialSources};
@@ -35,7 +36,8 @@ struct CredentialFile {
     r#as: BTreeMap<String, AzureEntry>,
 }
 
-/// The entry for `url`: the one with the longest key that its URL starts with. `""` matches every URL.
+/// The entry for `url`: the one with the longest key that its URL starts with. `""` matches every
+/// URL.
 pub struct FileEntry<T> {
     pub entry: T,
     /// Where the entry was found, for messages.

@@ -7,7 +7,8 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 
 const EMULATOR: &str = "STORAGE_EMULATOR_HOST";
 
-/// The first source that has credentials: Triton's credential file, application default credentials, the instance.
+/// The first source that has credentials: Triton's credential file, application default
+/// credentials, the instance.
 ///
 /// # Errors
 /// A source that was named cannot be used.

@@ -1,4 +1,5 @@
-//! Credentials for object stores: which sources there are, in which order, and what was found in each.
+//! Credentials for object stores: which sources there are, in which order, and what was found in
+//! each.
 //!
 //! No text made here contains a secret.
 

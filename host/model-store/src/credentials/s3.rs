@@ -6,8 +6,8 @@ use super::{CredentialEnvironment, CredentialSources, file};
 use object_store::ClientOptions;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 
-/// The first source that has credentials, as in the AWS SDKs: key in the environment, profile, token of a web identity,
-/// container, instance. Triton's credential file comes before all of them.
+/// The first source that has credentials, as in the AWS SDKs: key in the environment, profile,
+/// token of a web identity, container, instance. Triton's credential file comes before all of them.
 ///
 /// # Errors
 /// A source that was named cannot be used.

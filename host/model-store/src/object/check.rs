@@ -11,7 +11,8 @@ use std::time::Duration;
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
 
-/// Prints the sources of credentials, and makes the calls that a load makes. False if one is refused.
+/// Prints the sources of credentials, and makes the calls that a load makes. False if one is
+/// refused.
 ///
 /// # Errors
 /// `out` cannot be written, or the system starts no threads.

@@ -68,7 +68,8 @@ impl ObjectDownload {
         ]);
         let mut waiting = false;
         let partial = loop {
-            // Before the lock: most objects are in the cache. After it: another task may have completed the download.
+            // Before the lock: most objects are in the cache. After it: another task may have
+            // completed the download.
             if let Some(blob) = self.find(&key)? {
                 return Ok(blob);
             }

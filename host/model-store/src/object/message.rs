@@ -1,6 +1,8 @@
-//! Error messages of object stores for log and clients: one line, without what could be a credential.
+//! Error messages of object stores for log and clients: one line, without what could be a
+//! credential.
 //!
-//! S3 repeats an expired session token in the body of its response, so of a body only code and message are kept.
+//! S3 repeats an expired session token in the body of its response, so of a body only code and
+//! message are kept.
 
 const MAX: usize = 500;
 
@@ -29,7 +31,8 @@ fn shorten_text(text: &str) -> String {
         }
         None => text.to_owned(),
     };
-    // Durations and numbers of retries differ each time, but a poll compares errors with earlier ones.
+    // Durations and numbers of retries differ each time, but a poll compares errors with earlier
+    // ones.
     if let Some((call, reason)) = short.split_once(" - ")
         && let Some((call, _)) = call.rsplit_once(" in ")
     {

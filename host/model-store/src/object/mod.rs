@@ -1,4 +1,5 @@
-//! A model repository in an object store: models are copied into the cache, and into private directories from there.
+//! A model repository in an object store: models are copied into the cache, and into private
+//! directories from there.
 
 mod check;
 mod client;

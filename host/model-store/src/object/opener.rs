@@ -1,4 +1,5 @@
-//! Opens model repositories in object stores. Their threads and their cache exist only once one was opened.
+//! Opens model repositories in object stores. Their threads and their cache exist only once one was
+//! opened.
 
 use super::super::cache::ModelCache;
 use super::super::location::ObjectUrl;

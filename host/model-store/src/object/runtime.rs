@@ -1,5 +1,5 @@
-//! Threads of object store clients. They exist only if a repository is in an object store, and write downloads to disk, so that
-//! no network thread waits for a disk.
+//! Threads of object store clients. They exist only if a repository is in an object store, and
+//! write downloads to disk, so that no network thread waits for a disk.
 
 use std::io;
 use std::pin::pin;
@@ -24,7 +24,8 @@ impl StoreRuntime {
         Ok(Self(Some(builder.build()?)))
     }
 
-    /// Runs `work` while the calling thread waits, and calls `tick` every now and then. Not to be called on network threads.
+    /// Runs `work` while the calling thread waits, and calls `tick` every now and then. Not to be
+    /// called on network threads.
     ///
     /// # Errors
     /// `work` failed, or `cancel` is set.

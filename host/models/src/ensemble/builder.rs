@@ -40,8 +40,8 @@ impl EnsembleBuilder {
         &self.signature
     }
 
-    /// Checks the ensemble against the models of its steps, of which `model` returns the tensors and whether it is decoupled; models
-    /// without them are not checked.
+    /// Checks the ensemble against the models of its steps, of which `model` returns the tensors
+    /// and whether it is decoupled; models without them are not checked.
     ///
     /// # Errors
     /// A tensor does not match.

@@ -1,4 +1,5 @@
-//! Checks an ensemble against the models of its steps: the tensors it connects must match in type and shape.
+//! Checks an ensemble against the models of its steps: the tensors it connects must match in type
+//! and shape.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ impl DeclaredTensor<'_> {
     }
 }
 
-/// Checks the mapping of every step, and every tensor against its first declaration; those of the ensemble come first.
+/// Checks the mapping of every step, and every tensor against its first declaration; those of the
+/// ensemble come first.
 ///
 /// # Errors
 /// The first mismatch, with the names of both sides.

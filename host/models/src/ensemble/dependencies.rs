@@ -38,7 +38,8 @@ impl EnsembleDependencies {
         self.unmet_step().map(|(reason, _)| reason)
     }
 
-    /// Since when the first step that is not served is not, in nanoseconds of CLOCK_MONOTONIC; `None` if its model is gone.
+    /// Since when the first step that is not served is not, in nanoseconds of CLOCK_MONOTONIC;
+    /// `None` if its model is gone.
     pub fn unmet_since_ns(&self) -> Option<u64> {
         self.unmet_step().and_then(|(_, model)| model).map(|model| model.unready_since_ns())
     }
@@ -102,7 +103,8 @@ impl EnsembleDependencies {
     }
 }
 
-/// A version that the configuration leaves out reads as 0. It means the highest version, unless there is a version 0.
+/// A version that the configuration leaves out reads as 0. It means the highest version, unless
+/// there is a version 0.
 fn required_version(model: &Model, version: Option<i64>) -> Option<i64> {
     version.filter(|v| *v != 0 || model.versions.contains_key(v))
 }

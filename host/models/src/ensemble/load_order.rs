@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Ensembles by name, and the models of their steps.
 pub type EnsembleSteps = BTreeMap<String, Vec<String>>;
 
-/// How deep ensembles may be nested. The response of the innermost step passes through all enclosing ensembles, and the
-/// next request back, on the stack of the responding thread, which a backend may have created with a small one.
+/// How deep ensembles may be nested. The response of the innermost step passes through all
+/// enclosing ensembles, and the next request back, on the stack of the responding thread, which a
+/// backend may have created with a small one.
 const MAX_DEPTH: usize = 16;
 
 /// Result of [`load_order`].

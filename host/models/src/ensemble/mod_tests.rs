@@ -1,4 +1,5 @@
-//! Unit tests of ensembles against the models of their steps: loaded, failed, missing, mismatched, unloaded.
+//! Unit tests of ensembles against the models of their steps: loaded, failed, missing, mismatched,
+//! unloaded.
 
 use super::{EnsembleBuilder, step_plans};
 use crate::testing::served_by;
@@ -277,7 +278,8 @@ fn ensemble_is_ready_only_while_its_steps_are() {
     let (b, served) = unload("b", 1);
     let lost = "ensemble 'e' depends on 'b' which has no loaded version: version 1: unloaded; version 2: unloaded";
     assert_eq!(*e.versions[&1].status(), (VersionState::Unavailable, lost.to_owned()));
-    // A version that was unloaded by request does not affect readiness of the server; one that failed does.
+    // A version that was unloaded by request does not affect readiness of the server; one that
+    // failed does.
     assert!(!e.versions[&1].is_ready() && models.all_ready(&[]));
     b.set_unavailable(&b.versions[&1], "broken");
     assert!(!models.all_ready(&[]));

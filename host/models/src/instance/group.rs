@@ -25,7 +25,8 @@ pub struct InstancePlan {
 }
 
 impl InstancePlan {
-    /// Whether an instance of this plan is as one of `other`. The niceness does not count: it also depends on other models.
+    /// Whether an instance of this plan is as one of `other`. The niceness does not count: it also
+    /// depends on other models.
     pub fn is_same(&self, other: &Self) -> bool {
         let Self {
             name,
@@ -49,8 +50,8 @@ impl InstancePlan {
     }
 }
 
-/// All instances of a model: `count` for each group, and for each GPU of a GPU group. `max_asked`: a model of the server has
-/// `PRIORITY_MAX`. `file_on` returns the model file for a device.
+/// All instances of a model: `count` for each group, and for each GPU of a GPU group. `max_asked`:
+/// a model of the server has `PRIORITY_MAX`. `file_on` returns the model file for a device.
 pub fn plan_instances<'a>(
     config: &'a ModelConfig,
     max_asked: bool,

@@ -1,5 +1,6 @@
-//! Limit of the instances of a server. Each is a thread at least; a thread that cannot be set up after the system has
-//! started it ends the process, so that the limit must hold before threads are started.
+//! Limit of the instances of a server. Each is a thread at least; a thread that cannot be set up
+//! after the system has started it ends the process, so that the limit must hold before threads are
+//! started.
 
 use super::thread_limit;
 use std::sync::Arc;
@@ -8,10 +9,11 @@ use trtserver_base::error::{Error, Result};
 
 /// Instances when the system sets no closer limit.
 const DEFAULT: usize = 4096;
-/// Memory mappings of an instance: its stack and its signal stack with their guard pages, and what the backend maps.
+/// Memory mappings of an instance: its stack and its signal stack with their guard pages, and what
+/// the backend maps.
 const MAPPINGS: usize = 16;
-/// An instance may use this share of the threads that the system allows: backends start threads, too, and so do the host's
-/// network, load and isolation.
+/// An instance may use this share of the threads that the system allows: backends start threads,
+/// too, and so do the host's network, load and isolation.
 const SHARE: usize = 4;
 /// Threads that must stay available to the process after a load.
 const SPARE_THREADS: usize = 64;

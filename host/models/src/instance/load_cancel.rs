@@ -1,6 +1,7 @@
-//! Breaks off the load of a model: by shutdown, or by an unload request. Warm-up ends between two executions, and backends
-//! that poll the cancel flag end earlier. The opening of an isolated model ends with its child process. A backend that opens a
-//! model in the server's process cannot be broken off, but learns of it when it reports its progress.
+//! Breaks off the load of a model: by shutdown, or by an unload request. Warm-up ends between two
+//! executions, and backends that poll the cancel flag end earlier. The opening of an isolated model
+//! ends with its child process. A backend that opens a model in the server's process cannot be
+//! broken off, but learns of it when it reports its progress.
 
 use std::sync::{Arc, Weak};
 use trtserver_base::error::Result;
@@ -26,7 +27,8 @@ pub struct LoadCancel {
 impl LoadCancel {
     pub fn cancel(&self) {
         self.flag.cancel();
-        // An isolated model that does not respond to a warm-up request is killed after the drain time.
+        // An isolated model that does not respond to a warm-up request is killed after the drain
+        // time.
         let opened = std::mem::take(&mut *self.opened.lock());
         opened.iter().filter_map(Weak::upgrade).for_each(|health| health.begin_unload());
         let executing = std::mem::take(&mut *self.executing.lock());

@@ -1,4 +1,5 @@
-//! How far the load of a model version is: progress lines in the log for loads that take long, and the times of its steps.
+//! How far the load of a model version is: progress lines in the log for loads that take long, and
+//! the times of its steps.
 
 use super::load_cancel::LoadCancel;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -41,7 +42,8 @@ pub struct LoadProgress {
 pub struct LoadTimes {
     /// Downloading the files; zero for a local repository.
     pub fetch: Duration,
-    /// Reading, completing and checking the configuration and the files that it names. Versions of a model share it.
+    /// Reading, completing and checking the configuration and the files that it names. Versions of
+    /// a model share it.
     pub parse: Duration,
     /// The backend opens the model and its instances.
     pub open: Duration,

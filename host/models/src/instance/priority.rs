@@ -1,4 +1,5 @@
-//! Priority of a model's instances: the niceness of their threads and the priority of their streams.
+//! Priority of a model's instances: the niceness of their threads and the priority of their
+//! streams.
 
 use trtserver_device::StreamPriority;
 use trtserver_proto::v2::ModelConfig;
@@ -22,9 +23,9 @@ impl InstancePriority {
         }
     }
 
-    /// As TRTIS set it (docs/protocol/v1.md §8.1), but the default is above 0 only if `max_asked`: a model of the server has
-    /// `PRIORITY_MAX`. Otherwise network threads would preempt instances of niceness 5 without benefit, which costs a small
-    /// model a quarter of its throughput.
+    /// As TRTIS set it (docs/protocol/v1.md §8.1), but the default is above 0 only if `max_asked`:
+    /// a model of the server has `PRIORITY_MAX`. Otherwise network threads would preempt instances
+    /// of niceness 5 without benefit, which costs a small model a quarter of its throughput.
     pub fn nice(self, max_asked: bool) -> i32 {
         match self {
             InstancePriority::Default if max_asked => 5,
@@ -42,8 +43,8 @@ impl InstancePriority {
     }
 }
 
-/// Sets the niceness of this thread and of threads that it will start. Returns the actual niceness: a process that was
-/// started with a higher one may not lower it, which is not an error.
+/// Sets the niceness of this thread and of threads that it will start. Returns the actual niceness:
+/// a process that was started with a higher one may not lower it, which is not an error.
 pub fn set_niceness(nice: i32) -> i32 {
     let _ = rustix::process::setpriority_process(None, nice);
     rustix::process::getpriority_process(None).unwrap_or(0)

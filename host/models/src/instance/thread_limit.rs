@@ -1,5 +1,5 @@
-//! How many threads this process may have: RLIMIT_NPROC, `pids.max` of its control groups, `kernel.threads-max`, and
-//! the mappings that their stacks need.
+//! How many threads this process may have: RLIMIT_NPROC, `pids.max` of its control groups,
+//! `kernel.threads-max`, and the mappings that their stacks need.
 
 use rustix::process::{Resource, getrlimit, getuid};
 use std::fs;

@@ -46,8 +46,8 @@ impl ResponseSink for ErrorSink {
 }
 
 impl InstanceWorker {
-    /// Runs every sample. Stops when one fails, when another instance of the model fails to open, at the time limit, and
-    /// when the load is cancelled.
+    /// Runs every sample. Stops when one fails, when another instance of the model fails to open,
+    /// at the time limit, and when the load is cancelled.
     pub(super) fn warm_up(
         &self,
         instance: &mut BackendInstance,

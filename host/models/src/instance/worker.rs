@@ -1,7 +1,7 @@
 //! One instance: an OS thread that opens the backend instance, takes batches and executes them.
 //!
-//! The thread runs no async code. It ends when the queue is closed and empty. The backend instance is closed on the same
-//! thread, and the model with its last instance.
+//! The thread runs no async code. It ends when the queue is closed and empty. The backend instance
+//! is closed on the same thread, and the model with its last instance.
 
 use super::group::InstancePlan;
 use super::load_cancel::LoadCancel;
@@ -53,7 +53,8 @@ pub struct InstanceWorker {
     /// Progress of the load; `None` once the instance is open.
     pub progress: Option<Arc<LoadProgress>>,
     pub stats: Arc<VersionStats>,
-    /// A batch waits for all responses of the one before, since it may contain the next requests of the same sequences.
+    /// A batch waits for all responses of the one before, since it may contain the next requests of
+    /// the same sequences.
     pub one_at_a_time: bool,
     /// Requests get any number of responses, whose times are counted.
     pub decoupled: bool,
@@ -61,12 +62,14 @@ pub struct InstanceWorker {
     pub drain: Duration,
     /// The last number of a batch of all instances, for traces.
     pub batch_numbers: Arc<AtomicU64>,
-    /// Dropped last, after the instance, its model and its streams, as the signal that all are closed.
+    /// Dropped last, after the instance, its model and its streams, as the signal that all are
+    /// closed.
     pub open: Arc<dyn Any + Send + Sync>,
 }
 
-/// Batches that are sent to an isolated model ahead of the one that it executes, if it is fast: the process then need not
-/// wait for the next one. A batch that was sent is not given to another instance.
+/// Batches that are sent to an isolated model ahead of the one that it executes, if it is fast: the
+/// process then need not wait for the next one. A batch that was sent is not given to another
+/// instance.
 const AHEAD: usize = 15;
 /// What a fast execution takes at most.
 const FAST_NS: u64 = 100_000;
@@ -355,7 +358,8 @@ pub(super) struct BatchContext {
     last: Option<Arc<BatchExecution>>,
 }
 
-/// An instance that any thread may execute. Fields are dropped in this order, on the instance's own thread.
+/// An instance that any thread may execute. Fields are dropped in this order, on the instance's own
+/// thread.
 struct InlineExecutor {
     instance: AnyThread,
     context: BatchContext,

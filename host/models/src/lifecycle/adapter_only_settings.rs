@@ -1,4 +1,5 @@
-//! Warnings about settings that only the adapter of Triton's backends uses, in models of other backends.
+//! Warnings about settings that only the adapter of Triton's backends uses, in models of other
+//! backends.
 
 use std::path::Path;
 use trtserver_model_config::ConfigWarning;
@@ -10,8 +11,8 @@ const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
 /// Its name in the directory of a model or version.
 const FILE: &str = "batchstrategy.so";
 
-/// Warnings of a file name of the backend's library, and of libraries that select the requests of a batch, which Triton would load
-/// for this model. Only the adapter of its backends does that here.
+/// Warnings of a file name of the backend's library, and of libraries that select the requests of a
+/// batch, which Triton would load for this model. Only the adapter of its backends does that here.
 pub(super) fn without_effect(
     config: &ModelConfig,
     dir: &Path,

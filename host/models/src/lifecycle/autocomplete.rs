@@ -1,5 +1,5 @@
-//! Auto-complete: the backend derives missing configuration fields from the model file. What the configuration says
-//! takes precedence.
+//! Auto-complete: the backend derives missing configuration fields from the model file. What the
+//! configuration says takes precedence.
 
 use super::version_builder::CompletedVersion;
 use crate::instance::load_cancel::LoadCancel;
@@ -17,9 +17,9 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTensorReshape};
 use trtserver_request::ModelSignature;
 
-/// Asks `backend` about the highest version that the version policy selects, and adds the fields that `config` lacks.
-/// `normalise` writes out defaults; the backend reads the configuration with them. Returns the number of that version and what the
-/// backend hands over for opening it.
+/// Asks `backend` about the highest version that the version policy selects, and adds the fields
+/// that `config` lacks. `normalise` writes out defaults; the backend reads the configuration with
+/// them. Returns the number of that version and what the backend hands over for opening it.
 ///
 /// # Errors
 /// The backend's error, or a patch that cannot be decoded or sets a field that it must not set.
@@ -103,7 +103,8 @@ fn take_incomplete<T>(tensors: &mut Vec<T>, parts: fn(&mut T) -> TensorParts<'_>
     if incomplete { std::mem::take(tensors) } else { Vec::new() }
 }
 
-/// Puts the declared tensors, if any, in place of the completed ones; what they leave out is completed.
+/// Puts the declared tensors, if any, in place of the completed ones; what they leave out is
+/// completed.
 fn fill_tensors<T>(
     completed: &mut Vec<T>,
     mut declared: Vec<T>,
@@ -137,9 +138,9 @@ pub fn decode_patch(patch: &Patch, model: &str, backend: &str) -> Result<ModelCo
     })
 }
 
-/// Adds the fields of `patch` that `config` lacks: a field is taken as a whole, of parameters and other maps each key.
-/// The batch size belongs to the tensors: if the inputs are declared, a batch size of 0 means no batching and is kept, and
-/// dynamic batching is not added.
+/// Adds the fields of `patch` that `config` lacks: a field is taken as a whole, of parameters and
+/// other maps each key. The batch size belongs to the tensors: if the inputs are declared, a batch
+/// size of 0 means no batching and is kept, and dynamic batching is not added.
 ///
 /// # Errors
 /// The patch sets a field that was decided before the backend was asked; completes "the patch …".
@@ -216,7 +217,8 @@ pub fn merge_patch(config: &mut ModelConfig, patch: ModelConfig) -> Result<(), S
     Ok(())
 }
 
-/// Takes over what the backend has decided, see [`patch_format::COMPLETED_JSON`]: the rule of `TRITONBACKEND_ModelSetConfig`.
+/// Takes over what the backend has decided, see [`patch_format::COMPLETED_JSON`]: the rule of
+/// `TRITONBACKEND_ModelSetConfig`.
 ///
 /// # Errors
 /// It sets a scheduler that a backend must not set; completes "the patch …".

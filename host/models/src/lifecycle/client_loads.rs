@@ -1,7 +1,7 @@
 //! What a load request may do to a model, and which files the model may consist of.
 //!
-//! The operator's settings come first: a request may isolate a model that is not, and never the other way round; it brings
-//! code only where the operator allows that.
+//! The operator's settings come first: a request may isolate a model that is not, and never the
+//! other way round; it brings code only where the operator allows that.
 
 use super::prepare::{ModelLoader, selected_dirs};
 use std::path::Path;
@@ -43,8 +43,9 @@ impl ModelLoader {
         origin == LoadOrigin::Uploaded && !self.uploaded_code
     }
 
-    /// The configuration of a request, and apart from it the parameter with which it asks for a model in the server's process,
-    /// unless the configuration in the repository has it. Until the backend is known nothing must run here for it.
+    /// The configuration of a request, and apart from it the parameter with which it asks for a
+    /// model in the server's process, unless the configuration in the repository has it. Until the
+    /// backend is known nothing must run here for it.
     pub(super) fn without_loosening(
         &self,
         mut config: ModelConfig,
@@ -126,7 +127,8 @@ pub(super) fn judge_model_files(
     Ok(())
 }
 
-/// Judges a model file, or a model directory with all that it contains; without a name the directory of the version alone.
+/// Judges a model file, or a model directory with all that it contains; without a name the
+/// directory of the version alone.
 ///
 /// # Errors
 /// It lies elsewhere.

@@ -1,4 +1,5 @@
-//! Unit tests of `client_loads.rs`, and of everything in the host that opens a file which a configuration names.
+//! Unit tests of `client_loads.rs`, and of everything in the host that opens a file which a
+//! configuration names.
 
 use super::super::super::labels::OutputLabels;
 use super::super::super::load_limits::LoadMemory;

@@ -1,10 +1,12 @@
 //! Model control: load, unload and index by request, while other models serve.
 //!
-//! Changes of one model run one after another under its model lock, changes of different models in parallel. A task
-//! that holds a model lock does not wait for another. The work is done on blocking threads (`load`, `unload`), never on
-//! network threads. A change that has begun runs to completion even if its client disconnects.
+//! Changes of one model run one after another under its model lock, changes of different models in
+//! parallel. A task that holds a model lock does not wait for another. The work is done on blocking
+//! threads (`load`, `unload`), never on network threads. A change that has begun runs to completion
+//! even if its client disconnects.
 //!
-//! Lock order: model lock, `ensembles`, `stopping`; `loading` is held alone. None of them is on the path of an inference request.
+//! Lock order: model lock, `ensembles`, `stopping`; `loading` is held alone. None of them is on the
+//! path of an inference request.
 
 use super::super::poll::WakeEvent;
 use super::super::{Model, ModelTable};
@@ -44,14 +46,16 @@ pub struct ModelControl {
     pub(super) stopping: Mutex<bool>,
     /// Loads in progress by model, to break them off.
     loading: Mutex<HashMap<String, Arc<LoadCancel>>>,
-    /// Held while an ensemble is checked and published, so that two ensembles cannot become each other's steps.
+    /// Held while an ensemble is checked and published, so that two ensembles cannot become each
+    /// other's steps.
     pub(super) ensembles: Mutex<()>,
 }
 
 /// Why a model was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// No repository or more than one has the model, or its directory cannot be read; with the reason.
+    /// No repository or more than one has the model, or its directory cannot be read; with the
+    /// reason.
     NotPolled(Error),
     /// The directory of the model has no version.
     NoVersion,
@@ -136,8 +140,9 @@ impl ModelControl {
         self.loader.load_all(&self.models, &self.repositories, (!all).then_some(names))
     }
 
-    /// Loads the model `name`, or reloads it if it has changed; `overrides` replace what is in its directory.
-    /// The models of an ensemble's steps are loaded first. Returns when the load is complete.
+    /// Loads the model `name`, or reloads it if it has changed; `overrides` replace what is in its
+    /// directory. The models of an ensemble's steps are loaded first. Returns when the load is
+    /// complete.
     ///
     /// # Errors
     /// The load failed. Versions that served before still do.
@@ -178,7 +183,8 @@ impl ModelControl {
         .await?
     }
 
-    /// Takes a model out of service whose directory was removed. A load of it in progress is broken off.
+    /// Takes a model out of service whose directory was removed. A load of it in progress is broken
+    /// off.
     ///
     /// # Errors
     /// The server is shutting down.
@@ -197,9 +203,9 @@ impl ModelControl {
         .await?
     }
 
-    /// Takes the model `name` out of service; with `dependents` also the models of its steps that were loaded for it
-    /// alone. Requests in flight still get their responses; the call does not wait for them. A load of `name` in progress is
-    /// broken off.
+    /// Takes the model `name` out of service; with `dependents` also the models of its steps that
+    /// were loaded for it alone. Requests in flight still get their responses; the call does not
+    /// wait for them. A load of `name` in progress is broken off.
     ///
     /// # Errors
     /// The server is shutting down. An unknown model is not an error.
@@ -223,8 +229,8 @@ impl ModelControl {
         .await?
     }
 
-    /// All models in the repositories as they are now, and all models in the table, by name. Of a repository that
-    /// cannot be listed, those in the table.
+    /// All models in the repositories as they are now, and all models in the table, by name. Of a
+    /// repository that cannot be listed, those in the table.
     ///
     /// # Errors
     /// A repository cannot be listed, and no model is known.
@@ -264,7 +270,8 @@ impl ModelControl {
         let _ = self.poller.set(Arc::clone(poller));
     }
 
-    /// The load of `name` can be broken off through `cancel` until the result is dropped. One at a time for each model.
+    /// The load of `name` can be broken off through `cancel` until the result is dropped. One at a
+    /// time for each model.
     pub(super) fn loading(&self, name: &str, cancel: &Arc<LoadCancel>) -> CancellableLoad<'_> {
         self.loading.lock().insert(name.to_owned(), Arc::clone(cancel));
         if self.is_stopping() {
@@ -339,7 +346,8 @@ impl ModelControl {
         Ok(())
     }
 
-    /// Runs `change` in a task of its own, so that it ends even if the caller is cancelled. Shutdown waits for it.
+    /// Runs `change` in a task of its own, so that it ends even if the caller is cancelled.
+    /// Shutdown waits for it.
     async fn run_to_completion<T: Send + 'static>(
         &self,
         change: impl Future<Output = T> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Ensembles under model control: the models of their steps are loaded first, and an ensemble is reopened after the
-//! model of a step was reloaded.
+//! Ensembles under model control: the models of their steps are loaded first, and an ensemble is
+//! reopened after the model of a step was reloaded.
 
 use super::super::ensemble::EnsembleBuilder;
 use super::super::{Model, ensemble};
@@ -21,7 +21,8 @@ pub(super) struct StepsToLoad {
 }
 
 impl ModelControl {
-    /// What has to be loaded before `name`, according to the configuration files; `config` replaces that of `name`.
+    /// What has to be loaded before `name`, according to the configuration files; `config` replaces
+    /// that of `name`.
     ///
     /// # Errors
     /// Steps that form a cycle, or whose models are in no repository.
@@ -79,8 +80,8 @@ impl ModelControl {
         steps.map(|step| self.repositories.resolve_step(id, &step.model)).collect()
     }
 
-    /// Reopens all loaded ensembles that have `name` as a step, directly or through other ensembles: its tensors may
-    /// have changed.
+    /// Reopens all loaded ensembles that have `name` as a step, directly or through other
+    /// ensembles: its tensors may have changed.
     pub(super) async fn reopen_dependent_ensembles(
         self: &Arc<Self>,
         name: &str,

@@ -1,5 +1,5 @@
-//! Offline validation of a model repository (`trtserver check`): the steps of a load up to the opening of versions, with every
-//! problem as a finding instead of the first one as an error.
+//! Offline validation of a model repository (`trtserver check`): the steps of a load up to the
+//! opening of versions, with every problem as a finding instead of the first one as an error.
 
 mod files;
 mod finding;
@@ -31,8 +31,9 @@ struct ModelInspection {
 }
 
 impl ModelLoader {
-    /// Checks every model of the repositories. Files of object stores are downloaded as a server would. With `open` the versions
-    /// that would be served are opened and warmed up, too, and closed.
+    /// Checks every model of the repositories. Files of object stores are downloaded as a server
+    /// would. With `open` the versions that would be served are opened and warmed up, too, and
+    /// closed.
     ///
     /// # Errors
     /// A repository cannot be listed.
@@ -79,7 +80,7 @@ impl ModelLoader {
     }
 
     /// Flags that the installed backend of this name declares; 0 without one.
-    fn flags_of(&self, backend: &str) -> u32 {
+    fn declared_flags(&self, backend: &str) -> u32 {
         let inventory = self.backends.inventory();
         inventory.default_version(backend).map_or(0, |installed| installed.backend.facts.flags)
     }
@@ -129,7 +130,10 @@ impl ModelLoader {
                 findings.extend(reasons.map(|(error, part)| at.refused(&error.message, part)));
                 // The checks ended before these.
                 let unused = |config| {
-                    trtserver_model_config::without_effect(config, self.flags_of(&config.backend))
+                    trtserver_model_config::without_effect(
+                        config,
+                        self.declared_flags(&config.backend),
+                    )
                 };
                 warnings.extend(config.iter().flat_map(unused));
                 None

@@ -1,4 +1,5 @@
-//! Loads one model: prepare, open, publish, retire. Runs on a blocking thread, under the model's lock.
+//! Loads one model: prepare, open, publish, retire. Runs on a blocking thread, under the model's
+//! lock.
 
 use super::super::ending_versions::EndingVersions;
 use super::super::ensemble::{self, EnsembleSteps};
@@ -23,7 +24,8 @@ use trtserver_proto::v2::ModelConfig;
 const CLOSE_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ModelControl {
-    /// Loads `name` without the models of its steps. False if the model is loaded and nothing has changed.
+    /// Loads `name` without the models of its steps. False if the model is loaded and nothing has
+    /// changed.
     pub(super) fn load_model(
         &self,
         name: &str,
@@ -63,7 +65,8 @@ impl ModelControl {
         self.loader.backends.refresh();
         let cancel = Arc::new(LoadCancel::default());
         let _loading = self.loading(name, &cancel);
-        // Held until the load is complete: a backend that was opened for the comparison stays open for the model.
+        // Held until the load is complete: a backend that was opened for the comparison stays open
+        // for the model.
         let newest = old.as_deref().filter(|_| !self.loader.polls);
         let newest = newest.and_then(|old| self.newest_backend(old, &cancel));
         if let Some(old) = &old
@@ -159,12 +162,14 @@ impl ModelControl {
         }
     }
 
-    /// Publishes a model that serves nothing yet, then opens its versions. Each is served as soon as it is open.
+    /// Publishes a model that serves nothing yet, then opens its versions. Each is served as soon
+    /// as it is open.
     fn open(&self, prepared: &PreparedModel) -> Result<(), LoadError> {
         self.publish(&prepared.model)?;
         let mut failed = Vec::new();
         for version in &prepared.versions {
-            // Drain unloads what the table shows as loaded; versions that are not open yet must not be opened then.
+            // Drain unloads what the table shows as loaded; versions that are not open yet must not
+            // be opened then.
             if self.is_stopping() {
                 abandon_versions(&prepared.model, "Server exiting");
                 return Err(LoadError::Stopping);
@@ -176,7 +181,8 @@ impl ModelControl {
         if failed.is_empty() { Ok(()) } else { Err(LoadError::Versions(failed)) }
     }
 
-    /// Opens all versions while the old ones serve, then publishes them in one write. If one fails, none is published.
+    /// Opens all versions while the old ones serve, then publishes them in one write. If one fails,
+    /// none is published.
     fn replace(&self, prepared: &PreparedModel) -> Result<(), LoadError> {
         let mut opened: Vec<(&Arc<ModelVersion>, Arc<OpenVersion>)> = Vec::new();
         let mut failed = Vec::new();
@@ -212,7 +218,8 @@ impl ModelControl {
         };
         let versions = old.iter().flat_map(|old| old.versions.values());
         let versions: Vec<_> = versions.filter(replaced).collect();
-        // Before the new versions get requests: a request that continues a sequence must find the version on which it began.
+        // Before the new versions get requests: a request that continues a sequence must find the
+        // version on which it began.
         let ending: Vec<_> = versions.iter().filter_map(|version| version.ending(until)).collect();
         ending.into_iter().for_each(|version| prepared.model.ending.add(version));
         self.publish(&prepared.model)?;
@@ -250,8 +257,8 @@ impl ModelControl {
         }
     }
 
-    /// Makes the reason of a failed load visible until a load succeeds: on the versions that still serve, else as that of
-    /// the model.
+    /// Makes the reason of a failed load visible until a load succeeds: on the versions that still
+    /// serve, else as that of the model.
     fn show_failure(&self, name: &str, failure: Option<&LoadError>) {
         let model = self.models.get(name);
         let loaded = model.as_ref().filter(|model| model.is_loaded());
@@ -266,7 +273,8 @@ impl ModelControl {
         }
     }
 
-    /// Publishes the reason of a refused configuration, unless an older load of the model still serves.
+    /// Publishes the reason of a refused configuration, unless an older load of the model still
+    /// serves.
     fn publish_refusal(
         &self,
         name: &str,

@@ -21,8 +21,9 @@
 //! | 6 | the process of an isolated model is down; a step of an ensemble is not served | not stored: `ModelVersion::status` asks |
 //! | 7 | the process restarted, the step is served again | not stored, like 6 |
 //!
-//! Only READY versions get requests. A version that is UNAVAILABLE because it failed becomes "unloaded" by an unload
-//! request. An ensemble whose step's model was reloaded is reopened: it goes to READY or UNAVAILABLE (2, 3).
+//! Only READY versions get requests. A version that is UNAVAILABLE because it failed becomes
+//! "unloaded" by an unload request. An ensemble whose step's model was reloaded is reopened: it
+//! goes to READY or UNAVAILABLE (2, 3).
 //!
 //! Steps of one load, all under the model's lock:
 //!
@@ -32,13 +33,15 @@
 //!     unchanged)     ../model_config                                          in the table closes it
 //! ```
 //!
-//! Versions that nothing of the change concerns stay open (`unchanged_versions`): their files, the files that all versions share and the
-//! configuration are the same. Version policy, labels and metric tags concern no open version.
+//! Versions that nothing of the change concerns stay open (`unchanged_versions`): their files, the
+//! files that all versions share and the configuration are the same. Version policy, labels and
+//! metric tags concern no open version.
 //!
-//! A model that serves nothing is published first and its versions are opened after that, each becoming READY on its
-//! own (in the table a version goes LOADING, READY). A model that serves is replaced: its new versions are opened
-//! beside the old ones, then one write publishes all of them or, if one failed, none. The old versions stay READY until
-//! that write; requests that found the old entry before it are still served by it.
+//! A model that serves nothing is published first and its versions are opened after that, each
+//! becoming READY on its own (in the table a version goes LOADING, READY). A model that serves is
+//! replaced: its new versions are opened beside the old ones, then one write publishes all of them
+//! or, if one failed, none. The old versions stay READY until that write; requests that found the
+//! old entry before it are still served by it.
 
 mod adapter_only_settings;
 mod autocomplete;

@@ -1,4 +1,5 @@
-//! Model locks: one change at a time per model, in the order of arrival. Changes of different models run in parallel.
+//! Model locks: one change at a time per model, in the order of arrival. Changes of different
+//! models run in parallel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub struct ModelLock {
 }
 
 impl ModelLocks {
-    /// Waits for the lock of `name`. A task that holds a model lock must not wait for another: two such tasks could
-    /// deadlock.
+    /// Waits for the lock of `name`. A task that holds a model lock must not wait for another: two
+    /// such tasks could deadlock.
     pub async fn lock(self: &Arc<Self>, name: &str) -> ModelLock {
         let lock = Arc::clone(self.by_name.lock().entry(name.to_owned()).or_default());
         let guard = Some(lock.lock_owned().await);

@@ -1,5 +1,5 @@
-//! Overrides in a load request: a configuration (`config`) and files (`file:VERSION/PATH`), which replace the
-//! configuration and the files in the repository.
+//! Overrides in a load request: a configuration (`config`) and files (`file:VERSION/PATH`), which
+//! replace the configuration and the files in the repository.
 
 use bytes::Bytes;
 use std::fs;
@@ -22,7 +22,8 @@ const PREFIX: &str = "trtserver-model-";
 pub struct LoadOverrides {
     /// Replaces the configuration file.
     pub config: Option<ModelConfig>,
-    /// Path in the model's directory, and content. If there are any, they are all files of the model.
+    /// Path in the model's directory, and content. If there are any, they are all files of the
+    /// model.
     pub files: Vec<(String, Bytes)>,
 }
 

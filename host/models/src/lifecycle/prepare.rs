@@ -68,8 +68,8 @@ pub struct ModelLoader {
     pub sequence_drain: Duration,
     /// Models may be reloaded: fingerprints of their directories are kept.
     pub reloadable: bool,
-    /// Files decide what is loaded, not requests: versions keep their backend while their files are the same, and removed
-    /// ones keep their counters.
+    /// Files decide what is loaded, not requests: versions keep their backend while their files are
+    /// the same, and removed ones keep their counters.
     pub polls: bool,
     /// Where links of models may lead, beside the model's own directory.
     pub link_roots: Vec<PathBuf>,
@@ -157,8 +157,8 @@ impl ModelRefusal {
 }
 
 impl ModelLoader {
-    /// Prepares a model: its configuration is read, completed, normalised and checked, its versions are selected. Warnings are
-    /// logged.
+    /// Prepares a model: its configuration is read, completed, normalised and checked, its versions
+    /// are selected. Warnings are logged.
     ///
     /// # Errors
     /// Its configuration is refused, or a file cannot be read.
@@ -283,7 +283,8 @@ impl ModelLoader {
             versions.push((version, dir_name));
         }
         for version in old.into_iter().flat_map(|old| old.versions.values()) {
-            // Versions that were served before stay visible while they unload, or as long as their directory exists.
+            // Versions that were served before stay visible while they unload, or as long as their
+            // directory exists.
             let visible = version.is_loaded() || found.versions.contains_key(&version.number);
             if visible || self.polls {
                 by_number.entry(version.number).or_insert_with(|| version.unserved_copy());
@@ -317,7 +318,8 @@ impl ModelLoader {
         })
     }
 
-    /// The backend whose library is in the model's directory, or in that of a version, the newest first, as Triton looks for it.
+    /// The backend whose library is in the model's directory, or in that of a version, the newest
+    /// first, as Triton looks for it.
     fn own_backend(
         &self,
         config: &ModelConfig,
@@ -339,8 +341,9 @@ impl ModelLoader {
         self.backends.in_model_dirs(&config.backend, &dirs, judge)
     }
 
-    /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
-    /// backend (ensembles have none), and what it hands over for opening a version.
+    /// Adds what the configuration leaves out, from the directory, the backend and the defaults.
+    /// Returns the model's backend (ensembles have none), and what it hands over for opening a
+    /// version.
     fn complete(
         &self,
         config: &mut ModelConfig,
@@ -395,8 +398,8 @@ impl ModelLoader {
         Ok((backend, completed))
     }
 
-    /// Whether something depends on what the backend says of itself once it is open: it is opened for that. The library of an adapter
-    /// does not know what the backend prefers.
+    /// Whether something depends on what the backend says of itself once it is open: it is opened
+    /// for that. The library of an adapter does not know what the backend prefers.
     fn asks_open(
         &self,
         config: &ModelConfig,
@@ -409,7 +412,8 @@ impl ModelLoader {
             || trtserver_model_config::chooses_gpu(config, &self.machine, support)
     }
 
-    /// What opens the versions of a model whose configuration was checked. Reads the other files that it names.
+    /// What opens the versions of a model whose configuration was checked. Reads the other files
+    /// that it names.
     fn builder(
         &self,
         config: &Arc<ModelConfig>,
@@ -471,7 +475,8 @@ impl ModelLoader {
         })))
     }
 
-    /// If no installed backend fits, the right one may be a plugin that could not be opened: names those.
+    /// If no installed backend fits, the right one may be a plugin that could not be opened: names
+    /// those.
     fn with_unusable_backends(&self, mut refusal: ModelRefusal) -> ModelRefusal {
         if refusal.error.code == Code::Unsupported {
             for (_, reason) in self.backends.unusable() {
@@ -501,7 +506,8 @@ impl ModelLoader {
     }
 }
 
-/// Adds to a refusal that a model's file is beside its configuration, if there is no version directory.
+/// Adds to a refusal that a model's file is beside its configuration, if there is no version
+/// directory.
 fn about_versions(mut refusal: ModelRefusal, dir: &Path, found: &VersionDirs) -> ModelRefusal {
     let entries = list_dir(dir).unwrap_or_default();
     let model = entries.iter().find(|(name, _)| name.starts_with("model."));

@@ -50,8 +50,8 @@ impl ModelBuilder {
         }
     }
 
-    /// `version` for an entry that leaves it open; `None` for ensembles, which are always reopened. `resized`: its instances
-    /// change.
+    /// `version` for an entry that leaves it open; `None` for ensembles, which are always reopened.
+    /// `resized`: its instances change.
     pub fn kept(&self, version: &ModelVersion, resized: bool) -> Option<Arc<ModelVersion>> {
         let Self::Backend(builder) = self else { return None };
         let open = version.served()?;
@@ -89,8 +89,8 @@ impl PreparedModel {
         self.model.priority()
     }
 
-    /// Whether a model of the server has `PRIORITY_MAX`: instances of others then get a niceness. Must be set before a
-    /// version is opened.
+    /// Whether a model of the server has `PRIORITY_MAX`: instances of others then get a niceness.
+    /// Must be set before a version is opened.
     pub fn set_max_priority_in_use(&mut self, in_use: bool) {
         if let ModelBuilder::Backend(builder) = &mut self.builder {
             builder.max_priority_in_use = in_use;

@@ -1,4 +1,5 @@
-//! Loads the model repository at start: all models, or those that `--load-model` names and the steps of ensembles.
+//! Loads the model repository at start: all models, or those that `--load-model` names and the
+//! steps of ensembles.
 
 use super::super::{Model, ModelTable, ensemble};
 use super::prepare::{LoadRequest, ModelLoader, RefusedModel};
@@ -35,8 +36,8 @@ struct StartupPreparation {
 }
 
 impl ModelLoader {
-    /// Reads all repositories, publishes their models and loads the selected versions; with `only`, of those models and
-    /// of the models of their steps.
+    /// Reads all repositories, publishes their models and loads the selected versions; with `only`,
+    /// of those models and of the models of their steps.
     ///
     /// A model that fails does not affect the others; the caller decides what failures mean.
     pub fn load_all(
@@ -52,7 +53,8 @@ impl ModelLoader {
             preparation;
         report.failures.extend(listing.failures.into_iter().map(|e| e.message));
         report.failures.extend(missing);
-        // Before any instance opens: if a model has PRIORITY_MAX, instances of the others open with a niceness.
+        // Before any instance opens: if a model has PRIORITY_MAX, instances of the others open with
+        // a niceness.
         let max_in_use = prepared.values().any(|model| model.priority() == InstancePriority::Max);
         prepared.values_mut().for_each(|model| model.set_max_priority_in_use(max_in_use));
         for (name, prepared) in &prepared {
@@ -63,7 +65,8 @@ impl ModelLoader {
         let ensembles: Vec<_> = order.iter().filter_map(|name| prepared.remove(name)).collect();
         let others: Vec<_> = prepared.into_values().collect();
         self.load_in_parallel(&others, &mut report);
-        // Ensembles load fast, and one may be a step of the next: they are loaded one after another, in this order.
+        // Ensembles load fast, and one may be a step of the next: they are loaded one after
+        // another, in this order.
         for ensemble in &ensembles {
             for version in &ensemble.versions {
                 report.add(load_version(ensemble, version));
@@ -86,8 +89,8 @@ impl ModelLoader {
         let mut pending: Vec<(String, bool)> =
             requested.into_iter().map(|name| (name, true)).collect();
         let mut seen = BTreeSet::new();
-        // The models of steps are known when the ensembles are prepared. Requested names come first: a model that is also a
-        // step counts as requested by name.
+        // The models of steps are known when the ensembles are prepared. Requested names come
+        // first: a model that is also a step counts as requested by name.
         while !pending.is_empty() {
             let mut wave = Vec::new();
             for (name, by_name) in pending.drain(..) {
@@ -140,8 +143,8 @@ impl ModelLoader {
         results.into_iter().for_each(|result| report.add(result.unwrap_or_else(panicked)));
     }
 
-    /// Does `work` for each of `items`, on at most `--model-load-thread-count` threads. Results in the order of the items,
-    /// `None` where it panicked.
+    /// Does `work` for each of `items`, on at most `--model-load-thread-count` threads. Results in
+    /// the order of the items, `None` where it panicked.
     fn in_parallel<T: Sync, R: Send>(
         &self,
         items: &[T],

@@ -1,5 +1,6 @@
-//! Which open versions a reload leaves open: a version of which no file and no setting has changed. Its queues and sequences
-//! stay as they are, and its instances too unless the instance groups have changed.
+//! Which open versions a reload leaves open: a version of which no file and no setting has changed.
+//! Its queues and sequences stay as they are, and its instances too unless the instance groups have
+//! changed.
 
 use super::super::Model;
 use super::ModelVersion;
@@ -23,8 +24,8 @@ pub(super) struct UnchangedVersions<'a> {
 }
 
 impl<'a> UnchangedVersions<'a> {
-    /// Compares the load of `config` with the one that `old` comes from. `backend`: versions must have this one; `None`: they
-    /// keep the one they have.
+    /// Compares the load of `config` with the one that `old` comes from. `backend`: versions must
+    /// have this one; `None`: they keep the one they have.
     pub(super) fn between(
         old: Option<&'a Model>,
         fingerprint: Option<&'a ModelFingerprint>,

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long an unload waits for idle instances to close, so that its caller finds the model unloaded.
+/// How long an unload waits for idle instances to close, so that its caller finds the model
+/// unloaded.
 const WAIT_IDLE: Duration = Duration::from_secs(1);
-/// The same for a version with requests in flight. Enough for a request whose response is already being sent; longer
-/// ones are not waited for.
+/// The same for a version with requests in flight. Enough for a request whose response is already
+/// being sent; longer ones are not waited for.
 const WAIT_BUSY: Duration = Duration::from_millis(20);
 
 impl ModelControl {
@@ -60,8 +61,8 @@ impl ModelControl {
         Ok(())
     }
 
-    /// Takes a model out of service whose directory was removed. Its versions and counters stay visible until a model of that
-    /// name is added, which begins anew.
+    /// Takes a model out of service whose directory was removed. Its versions and counters stay
+    /// visible until a model of that name is added, which begins anew.
     pub(super) fn remove_model(&self, name: &str) -> Result<(), LoadError> {
         self.unload_model(name)?;
         if let Some(model) = self.models.get(name) {
@@ -75,7 +76,8 @@ impl ModelControl {
         let is_open = |v: &Arc<ModelVersion>| v.status().0 != VersionState::Unavailable;
         let unserved =
             |model: &Arc<Model>| !model.should_serve() && !model.versions.values().any(is_open);
-        // A repository that cannot be listed may have the model. Repositories are asked without the lock.
+        // A repository that cannot be listed may have the model. Repositories are asked without the
+        // lock.
         let deleted = |name: &str| self.repositories.find(name).is_ok_and(|found| found.is_empty());
         let models = self.models.all().into_iter();
         let deleted: Vec<String> = models

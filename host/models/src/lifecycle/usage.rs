@@ -1,5 +1,5 @@
-//! Usage tracker of a version: reports when its last user is gone. Users are its requests, its instances and its
-//! backend model.
+//! Usage tracker of a version: reports when its last user is gone. Users are its requests, its
+//! instances and its backend model.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,7 +14,8 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::stats::VersionStats;
 use trtserver_plugin_host::health::{Health, IsolatedMemory};
 
-/// State of one version; the numbers are those of `ModelReadyState` on the v1 wire. Transitions: see [`super`].
+/// State of one version; the numbers are those of `ModelReadyState` on the v1 wire. Transitions:
+/// see [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionState {
     Ready = 1,
@@ -86,8 +87,8 @@ impl ModelVersion {
         })
     }
 
-    /// This version for a new entry that does not serve it. It shares the usage tracker: a version that the old entry
-    /// serves is UNLOADING until its last user is gone.
+    /// This version for a new entry that does not serve it. It shares the usage tracker: a version
+    /// that the old entry serves is UNLOADING until its last user is gone.
     pub(crate) fn unserved_copy(&self) -> Arc<Self> {
         let state = match self.is_loaded() {
             true => VersionState::Unloading,
@@ -136,7 +137,8 @@ impl ModelVersion {
         self.status.store(Arc::new((state, reason)));
     }
 
-    /// Since when it is in the state that [`ModelVersion::status`] returns, in nanoseconds of CLOCK_MONOTONIC.
+    /// Since when it is in the state that [`ModelVersion::status`] returns, in nanoseconds of
+    /// CLOCK_MONOTONIC.
     pub fn since_ns(&self) -> u64 {
         let own = self.since_ns.load(Relaxed);
         if !self.is_loaded() {

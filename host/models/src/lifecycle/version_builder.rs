@@ -68,8 +68,8 @@ impl VersionBuilder {
         plan_instances(&self.config, self.max_priority_in_use, file_on)
     }
 
-    /// What the completion of the configuration handed over for opening version `number` from `file`: completions read the
-    /// default model file.
+    /// What the completion of the configuration handed over for opening version `number` from
+    /// `file`: completions read the default model file.
     fn take_completed(&self, number: i64, file: &str) -> Option<CompletedConfig> {
         if file != self.config.default_model_filename {
             return None;
@@ -77,8 +77,8 @@ impl VersionBuilder {
         self.completed.lock().take_if(|(of, _)| *of == number).map(|(_, completed)| completed)
     }
 
-    /// Opens the backend's models of a version, one for each model file of `plans`: `cc_model_filenames` may name different
-    /// files for the GPUs of this machine.
+    /// Opens the backend's models of a version, one for each model file of `plans`:
+    /// `cc_model_filenames` may name different files for the GPUs of this machine.
     fn open_models(
         &self,
         signature: &ModelSignature,
@@ -183,8 +183,8 @@ impl VersionBuilder {
         }))
     }
 
-    /// Opens the instances that the open version `open` lacks. Its surplus instances are closed when the result is
-    /// completed.
+    /// Opens the instances that the open version `open` lacks. Its surplus instances are closed
+    /// when the result is completed.
     ///
     /// # Errors
     /// The errors of `open`; the instances are unchanged.
@@ -213,7 +213,8 @@ impl VersionBuilder {
         Ok(InstanceResize { instances: Arc::clone(instances), opened, close: change.close })
     }
 
-    /// Opens instances and waits for them. Returns their numbers. After a failure `give_up` closes the instances with the given numbers.
+    /// Opens instances and waits for them. Returns their numbers. After a failure `give_up` closes
+    /// the instances with the given numbers.
     fn open_instances(
         &self,
         shared: &SharedByInstances<'_>,
@@ -270,8 +271,8 @@ impl VersionBuilder {
             give_up(&numbers);
         }
         let mut open = 0;
-        // Waits for every instance even after a failure: the caller may exit the process, and no instance may be inside
-        // the backend then.
+        // Waits for every instance even after a failure: the caller may exit the process, and no
+        // instance may be inside the backend then.
         for result in results {
             match result {
                 Ok(()) => open += 1,
@@ -312,8 +313,8 @@ impl VersionBuilder {
         instances.is_some_and(|of| of.can(&of.change_to(self.plans())))
     }
 
-    /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang. It must lie where
-    /// files of the model may lie.
+    /// The model file must be a regular file or a directory where it exists: a backend that opens a
+    /// FIFO would hang. It must lie where files of the model may lie.
     pub fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
         let version_dir = self.dir.path().join(dir_name);
         judge_model_file(&self.config.name, &self.places, &version_dir, file)?;
@@ -346,8 +347,8 @@ struct OpenFile {
     model: Arc<BackendModel>,
 }
 
-/// Threads per instance for the framework: the cores available to this process (cgroup limits included), divided
-/// among `instances`.
+/// Threads per instance for the framework: the cores available to this process (cgroup limits
+/// included), divided among `instances`.
 fn threads_each(instances: usize) -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     (cores / instances.max(1)).max(1) as u32

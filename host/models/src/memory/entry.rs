@@ -42,7 +42,8 @@ impl MemoryEntry {
 }
 
 impl OwnerMemory {
-    /// Adds memory that is not drawn from the memory budget. Entries of one holder and location are summed up.
+    /// Adds memory that is not drawn from the memory budget. Entries of one holder and location are
+    /// summed up.
     pub fn add(&mut self, entry: MemoryEntry) {
         let MemoryEntry { holder, memory_type, device, bytes } = entry;
         let same = |e: &&mut MemoryEntry| {

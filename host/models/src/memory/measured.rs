@@ -1,5 +1,5 @@
-//! What no counter is kept for, measured when a report is made: small inputs, which lie in buffers of the network, and what is parsed
-//! when a model is loaded.
+//! What no counter is kept for, measured when a report is made: small inputs, which lie in buffers
+//! of the network, and what is parsed when a model is loaded.
 
 use super::entry::{MemoryEntry, OwnerMemory};
 use crate::{Model, ModelTable};
@@ -12,8 +12,8 @@ use trtserver_base::ledger::LedgerOwner;
 use trtserver_plugin_host::visit_executing;
 use trtserver_request::{InferRequest, InputRole};
 
-/// Bytes of small inputs of requests that wait or execute, by model version. Those of an isolated model are in its arena when it
-/// executes them.
+/// Bytes of small inputs of requests that wait or execute, by model version. Those of an isolated
+/// model are in its arena when it executes them.
 pub fn small_inputs(models: &ModelTable) -> HashMap<LedgerOwner, u64> {
     let mut sums = HashMap::new();
     let mut add = |request: &InferRequest, arena: Option<&Arena>| {
@@ -33,8 +33,8 @@ pub fn small_inputs(models: &ModelTable) -> HashMap<LedgerOwner, u64> {
     sums
 }
 
-/// Bytes of the client's inputs, if neither a reservation nor an arena has them: a message of more than [`SMALL`] bytes is drawn from
-/// the memory budget with all that is in it.
+/// Bytes of the client's inputs, if neither a reservation nor an arena has them: a message of more
+/// than [`SMALL`] bytes is drawn from the memory budget with all that is in it.
 fn sum_small_inputs(request: &InferRequest, arena: Option<&Arena>) -> usize {
     // Inputs of warm-up samples and null requests have holders of their own.
     if request.warmup || !request.context().is_counted() {
@@ -49,7 +49,8 @@ fn sum_small_inputs(request: &InferRequest, arena: Option<&Arena>) -> usize {
     if bytes < SMALL { bytes } else { 0 }
 }
 
-/// What all versions of a loaded model share: its configuration, as long as its protobuf message, and its labels.
+/// What all versions of a loaded model share: its configuration, as long as its protobuf message,
+/// and its labels.
 pub fn add_parsed(memory: &mut OwnerMemory, model: &Model) {
     if !model.is_loaded() {
         return;

@@ -1,4 +1,5 @@
-//! The memory report: what the ledger has entered, and what is measured when the report is made, by model, version and use.
+//! The memory report: what the ledger has entered, and what is measured when the report is made, by
+//! model, version and use.
 
 mod entry;
 mod measured;

@@ -1,4 +1,5 @@
-//! Memory of one owner: what the ledger has entered, what backends report beside it, and the process of an isolated model.
+//! Memory of one owner: what the ledger has entered, what backends report beside it, and the
+//! process of an isolated model.
 
 use super::entry::{MemoryEntry, OwnerMemory};
 use trtserver_base::ledger::{HOLDERS, LedgerOwner};

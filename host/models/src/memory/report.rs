@@ -1,4 +1,5 @@
-//! Makes the memory report from the ledger, the model table, the pool of large blocks, the allocator and the kernel.
+//! Makes the memory report from the ledger, the model table, the pool of large blocks, the
+//! allocator and the kernel.
 
 use super::entry::{MemoryEntry, OwnerMemory, Totals, sum_memory};
 use super::{measured, owner};
@@ -45,7 +46,8 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
-    /// Reads all counters but those of the allocator, which may take milliseconds to read. They change meanwhile: sums are exact while no request is in progress.
+    /// Reads all counters but those of the allocator, which may take milliseconds to read. They
+    /// change meanwhile: sums are exact while no request is in progress.
     pub fn new(models: &ModelTable, heap: Option<HeapUsage>) -> Self {
         let budget = request_memory();
         let reported = reported_memory();

@@ -1,4 +1,5 @@
-//! What the unload of a version gave back, for the log. What it did not is in the memory report until it is freed.
+//! What the unload of a version gave back, for the log. What it did not is in the memory report
+//! until it is freed.
 
 use super::entry::{OwnerMemory, Totals};
 use super::owner::{owner_version_memory, version_memory};

@@ -1,7 +1,8 @@
 //! Which models have to be loaded or unloaded, from what was found of them at each look. Pure.
 //!
-//! A change is acted on once nothing of the model has changed for the settle time, and once for each state of its files: a load
-//! that fails is not repeated before the files change. One change of a model runs at a time.
+//! A change is acted on once nothing of the model has changed for the settle time, and once for
+//! each state of its files: a load that fails is not repeated before the files change. One change
+//! of a model runs at a time.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,8 @@ impl<F: Clone + PartialEq> RepositoryChanges<F> {
         }
     }
 
-    /// The files of `name` could not be looked at: a change that has been seen has to settle from `now` on.
+    /// The files of `name` could not be looked at: a change that has been seen has to settle from
+    /// `now` on.
     pub fn see_nothing(&mut self, name: &str, now: u64) {
         if let Some(model) = self.models.get_mut(name).filter(|model| model.is_changed()) {
             model.since = now;

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Settle time of 10. Each step is a time, the files of the models then (`a=1 b=2`), changes that ended (`/a`), models to be
-/// retried (`!a`), and after `>` what is begun then.
+/// Settle time of 10. Each step is a time, the files of the models then (`a=1 b=2`), changes that
+/// ended (`/a`), models to be retried (`!a`), and after `>` what is begun then.
 fn run(start: &str, steps: &[&str]) {
     let mut changes = RepositoryChanges::new(10);
     for (name, files) in start.split_whitespace().filter_map(|word| word.split_once('=')) {

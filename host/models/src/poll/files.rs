@@ -118,7 +118,8 @@ impl RepositoryFiles {
         self.watches.as_mut().map(DirWatches::read).unwrap_or_default()
     }
 
-    /// Looks at the models that `hints` name and at the models of `extent`. Returns the models and their files.
+    /// Looks at the models that `hints` name and at the models of `extent`. Returns the models and
+    /// their files.
     pub fn look(&mut self, hints: &WatchHints, extent: LookExtent) -> Vec<(String, FilesLook)> {
         let all = extent == LookExtent::All || hints.all;
         let (mut gone, mut listed) = (BTreeSet::new(), false);
@@ -258,7 +259,8 @@ impl PolledRepository {
 }
 
 impl PolledModel {
-    /// False if a repository that is not on local disk could not be read: its files are kept as the last look found them.
+    /// False if a repository that is not on local disk could not be read: its files are kept as the
+    /// last look found them.
     fn read<'a>(
         &mut self,
         id: &str,

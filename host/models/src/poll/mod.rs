@@ -1,4 +1,5 @@
-//! Polling: looks at the repositories while the server runs, and loads and removes models whose files have changed.
+//! Polling: looks at the repositories while the server runs, and loads and removes models whose
+//! files have changed.
 //!
 //! ```text
 //!   interval, file events ──► files (what was found) ──► changes (what is due, once it has settled)
@@ -29,7 +30,8 @@ use trtserver_base::sync::Mutex;
 use trtserver_model_store::ModelRepositories;
 use watch::WatchHints;
 
-/// Every this many intervals everything is looked at, also what file events cover: an event may be lost.
+/// Every this many intervals everything is looked at, also what file events cover: an event may be
+/// lost.
 const FULL_LOOK: u64 = 20;
 /// Niceness of the polling thread.
 const NICE: i32 = 10;
@@ -58,8 +60,8 @@ struct PollOutcome {
 }
 
 impl RepositoryPoller {
-    /// Looks at the repositories for the first time: to be called before their models are loaded, so that a
-    /// change during the load is not missed.
+    /// Looks at the repositories for the first time: to be called before their models are loaded,
+    /// so that a change during the load is not missed.
     ///
     /// # Errors
     /// The system has no file descriptor left.
@@ -92,7 +94,8 @@ impl RepositoryPoller {
         })
     }
 
-    /// Starts the thread, whose changes run on this runtime. `failed`: models that the start could not load.
+    /// Starts the thread, whose changes run on this runtime. `failed`: models that the start could
+    /// not load.
     ///
     /// # Errors
     /// The system starts no further thread.
@@ -148,7 +151,8 @@ impl RepositoryPoller {
         }
     }
 
-    /// Begins a change. An ensemble is loaded after the models of its steps, if they are to be loaded, too.
+    /// Begins a change. An ensemble is loaded after the models of its steps, if they are to be
+    /// loaded, too.
     fn begin(&mut self, name: String, action: PollAction, runtime: &Handle) {
         if action == PollAction::Load && self.waits_for_step(&name) {
             self.waiting.insert(name);

@@ -1,5 +1,5 @@
-//! The files of one model as they were last seen. Another look costs one `stat` for each file and directory: entries of a
-//! directory are read only if its modification time has changed.
+//! The files of one model as they were last seen. Another look costs one `stat` for each file and
+//! directory: entries of a directory are read only if its modification time has changed.
 
 use std::fs::{self, Metadata};
 use std::io::Result;
@@ -11,8 +11,8 @@ use trtserver_model_store::fingerprint::{
     FileStamp, ModelFingerprint, relative_path, walk_model_dir,
 };
 
-/// A directory whose time is closer to that of the look may change without another time: times have a granularity, and
-/// clocks of file servers differ.
+/// A directory whose time is closer to that of the look may change without another time: times have
+/// a granularity, and clocks of file servers differ.
 const TIME_GRANULARITY: Duration = Duration::from_secs(2);
 
 /// The files and directories of one model at the last look, with their fingerprint.

@@ -1,5 +1,5 @@
-//! inotify watches on the directories of repositories: a hint to look at a model sooner than the polling interval. File
-//! systems without events, such as NFS, are polled.
+//! inotify watches on the directories of repositories: a hint to look at a model sooner than the
+//! polling interval. File systems without events, such as NFS, are polled.
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -20,7 +20,8 @@ const EVENTS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// Magic numbers of file systems that report the changes of all their users: ext4, xfs, btrfs, tmpfs, overlayfs, f2fs, zfs.
+/// Magic numbers of file systems that report the changes of all their users: ext4, xfs, btrfs,
+/// tmpfs, overlayfs, f2fs, zfs.
 const LOCAL: [u64; 7] =
     [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630, 0xf2f5_2010, 0x2fc1_2fc1];
 

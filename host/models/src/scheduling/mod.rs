@@ -1,4 +1,5 @@
-//! Queue policy of a model, and the inputs that the host adds for sequences and batches, from its checked configuration.
+//! Queue policy of a model, and the inputs that the host adds for sequences and batches, from its
+//! checked configuration.
 
 mod batch_inputs;
 mod controls;
@@ -31,11 +32,12 @@ pub struct SchedulingPlan {
 }
 
 impl SchedulingPlan {
-    /// Reads the policy, and adds the inputs for controls, states and batches to `signature`. `places` are those of the model's files; `memory`
-    /// limits the initial states.
+    /// Reads the policy, and adds the inputs for controls, states and batches to `signature`.
+    /// `places` are those of the model's files; `memory` limits the initial states.
     ///
     /// # Errors
-    /// An initial state with an unreadable file, of a size or type that does not match, or too large.
+    /// An initial state with an unreadable file, of a size or type that does not match, or too
+    /// large.
     pub fn new(
         config: &ModelConfig,
         signature: &mut ModelSignature,

@@ -151,8 +151,8 @@ fn too_large(shape: &[i64]) -> ConfigError {
     ConfigError::invalid(format!("warmup data of shape {shape} does not fit into memory"))
 }
 
-/// The bits of eight bytes of elements that are random. Booleans are 0 or 1. Floating-point values are between 0 and 1:
-/// their sign and the highest and lowest exponent bits stay 0.
+/// The bits of eight bytes of elements that are random. Booleans are 0 or 1. Floating-point values
+/// are between 0 and 1: their sign and the highest and lowest exponent bits stay 0.
 fn value_mask(dtype: DType) -> u64 {
     match dtype {
         DType::Bool => 0x0101_0101_0101_0101,

@@ -16,7 +16,8 @@ use trtserver_request::{
     DType, InputRole, InputTensor, ModelSignature, Shape, ShapeText, TensorSpec,
 };
 
-/// The samples of `config` in order, without those of batch size 0. `places` are those of the model's files; `memory` limits their size.
+/// The samples of `config` in order, without those of batch size 0. `places` are those of the
+/// model's files; `memory` limits their size.
 pub fn build_samples(
     config: &ModelConfig,
     signature: &ModelSignature,
@@ -84,7 +85,8 @@ impl WarmupEntry<'_> {
         Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
     }
 
-    /// All inputs with their index, including sequence controls and states, without batch inputs, which the host adds to each batch.
+    /// All inputs with their index, including sequence controls and states, without batch inputs,
+    /// which the host adds to each batch.
     fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
         let all = self.signature.inputs.iter().chain(&self.signature.hidden).enumerate();
         all.filter(|(_, spec)| spec.role != InputRole::Batch)
@@ -126,7 +128,8 @@ impl WarmupEntry<'_> {
         Ok(InputTensor { index, dtype: spec.dtype, shape, data: data.into() })
     }
 
-    /// An input that the host adds and the sample leaves out: the initial state, or a control input of zeros.
+    /// An input that the host adds and the sample leaves out: the initial state, or a control input
+    /// of zeros.
     fn default_tensor(
         &self,
         index: usize,

@@ -1,13 +1,15 @@
-//! Aligns the inputs of a batch as the backend requires, and copies those to the CPU that it cannot access, before the views are
-//! built.
+//! Aligns the inputs of a batch as the backend requires, and copies those to the CPU that it cannot
+//! access, before the views are built.
 
 use trtserver_base::error::Result;
 use trtserver_request::tensor::element_count;
 use trtserver_request::{CorrelationId, DType, InferRequest, InputTensor, check};
 
-/// Copies inputs that are misaligned for their type or to `align` bytes (0 = any), or in GPU memory; waits for copies from a GPU. A
-/// request without memory for its copy is failed and removed; if it belongs to a sequence, so is the whole batch, because a
-/// backend may keep the state of a sequence by position in the batch; so is one with batch inputs, which describe all requests.
+/// Copies inputs that are misaligned for their type or to `align` bytes (0 = any), or in GPU
+/// memory; waits for copies from a GPU. A request without memory for its copy is failed and
+/// removed; if it belongs to a sequence, so is the whole batch, because a backend may keep the
+/// state of a sequence by position in the batch; so is one with batch inputs, which describe all
+/// requests.
 pub fn align_inputs(requests: &mut Vec<InferRequest>, align: usize) {
     align_with(requests, align, InputTensor::copy_aligned);
 }
@@ -48,8 +50,9 @@ pub fn keeps_batch(requests: &[InferRequest]) -> bool {
         || requests.first().is_some_and(|r| r.context().signature.keeps_batches())
 }
 
-/// Checks strings that could not be checked before, because they were in GPU memory. A request with malformed strings is failed, and
-/// executed all the same with empty strings, so that the other requests keep their positions in the batch.
+/// Checks strings that could not be checked before, because they were in GPU memory. A request with
+/// malformed strings is failed, and executed all the same with empty strings, so that the other
+/// requests keep their positions in the batch.
 pub fn check_strings(request: &mut InferRequest) {
     let signature = &request.responder.context.signature;
     for input in request.inputs.iter_mut().filter(|input| input.dtype == DType::String) {

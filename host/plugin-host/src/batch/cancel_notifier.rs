@@ -1,8 +1,10 @@
-//! The cancel notifier: calls a backend's `cancel` entry when a request that it executes is cancelled.
+//! The cancel notifier: calls a backend's `cancel` entry when a request that it executes is
+//! cancelled.
 //!
-//! A request may be cancelled on any thread, also inside a host function that the backend called with its own locks held.
-//! So `cancel` is called from a separate thread, which runs while there are notifications for its instance; a backend
-//! that blocks there delays only its own notifications.
+//! A request may be cancelled on any thread, also inside a host function that the backend called
+//! with its own locks held. So `cancel` is called from a separate thread, which runs while there
+//! are notifications for its instance; a backend that blocks there delays only its own
+//! notifications.
 
 use super::slot::ExecutingHandle;
 use crate::crash_report;
@@ -15,7 +17,8 @@ use trtserver_base::sync::{Condvar, Mutex, MutexGuard};
 use trtserver_plugin_api::abi::types::{InstanceHandle, Responder};
 use trtserver_request::CancelObserver;
 
-/// Starts the notifying threads, so that the cancelling thread does not wait for a thread start. `None` if that failed.
+/// Starts the notifying threads, so that the cancelling thread does not wait for a thread start.
+/// `None` if that failed.
 pub type ThreadStarter = LazyLock<Option<Sender<Arc<CancelNotifier>>>>;
 
 /// Starts the starter's own thread.
@@ -109,8 +112,8 @@ impl CancelNotifier {
                 && !responder.is_finished()
             {
                 let _entered = self.subject.enter(&crash_report::CANCEL);
-                // SAFETY: `close` waits while `running` is set, so the instance is open. If the request ends meanwhile,
-                // its handle is stale, which host functions detect.
+                // SAFETY: `close` waits while `running` is set, so the instance is open. If the
+                // request ends meanwhile, its handle is stale, which host functions detect.
                 unsafe { (self.cancel)(self.instance, handle.raw()) };
             }
             state = self.lock();

@@ -1,8 +1,10 @@
-//! A batch frame: the batch as the backend sees it, with views over the requests, gathered inputs, scattered outputs.
+//! A batch frame: the batch as the backend sees it, with views over the requests, gathered inputs,
+//! scattered outputs.
 //!
-//! A frame is filled by the instance's thread and reused after its last request is released, so that steady work does not
-//! allocate. Requests that a backend retains past `execute` keep the whole frame; the instance uses another one meanwhile.
-//! Frames are never freed, so that a stale batch pointer from a backend is still one of a frame, which detects it.
+//! A frame is filled by the instance's thread and reused after its last request is released, so
+//! that steady work does not allocate. Requests that a backend retains past `execute` keep the
+//! whole frame; the instance uses another one meanwhile. Frames are never freed, so that a stale
+//! batch pointer from a backend is still one of a frame, which detects it.
 
 use super::gather::GatheredInputs;
 use super::gpu::GpuInstance;
@@ -39,8 +41,9 @@ pub struct Frame {
     gpu: Option<Arc<GpuInstance>>,
 }
 
-// SAFETY: a frame is filled by one thread, then only read, except for its atomics, what is behind locks, and the batch,
-// whose times only the executing thread accesses. Its pointers go to memory that it keeps.
+// SAFETY: a frame is filled by one thread, then only read, except for its atomics, what is behind
+// locks, and the batch, whose times only the executing thread accesses. Its pointers go to memory
+// that it keeps.
 unsafe impl Send for Frame {}
 // SAFETY: once a frame is filled, threads only read it, except for atomics, fields behind locks,
 // and the times of the batch, which only the executing thread accesses.
@@ -107,8 +110,8 @@ impl Frame {
         self.gpu = None;
     }
 
-    /// The input at `position` of all requests as one block, in CPU memory or, with `on_gpu`, on the GPU of the instance. Later
-    /// work of `stream` waits for it, unless that is null.
+    /// The input at `position` of all requests as one block, in CPU memory or, with `on_gpu`, on
+    /// the GPU of the instance. Later work of `stream` waits for it, unless that is null.
     ///
     /// # Safety
     /// `stream` is null or a CUDA stream.
@@ -175,7 +178,8 @@ impl Frame {
             return Err(Error::invalid("no batch was given"));
         }
         let offset = std::mem::offset_of!(Frame, batch);
-        // SAFETY: the batch is a field of its frame, derived from the frame's pointer; frames are never freed.
+        // SAFETY: the batch is a field of its frame, derived from the frame's pointer; frames are
+        // never freed.
         let frame = unsafe { &*batch.byte_sub(offset).cast::<Frame>() };
         if frame.executing.load(Ordering::Acquire) {
             Ok(frame)
@@ -184,7 +188,8 @@ impl Frame {
         }
     }
 
-    /// Fails the requests that the backend neither finished nor retained, and releases them. Returns their number.
+    /// Fails the requests that the backend neither finished nor retained, and releases them.
+    /// Returns their number.
     pub fn fail_unanswered(&self, error: &dyn Fn(&Responder) -> Error) -> usize {
         let mut failed = 0;
         for slot in self.requests.slots() {
@@ -197,8 +202,8 @@ impl Frame {
         failed
     }
 
-    /// Finishes an unfinished request with an error, after its responses that wait for the device. False if it is finished
-    /// already, or its final response waits.
+    /// Finishes an unfinished request with an error, after its responses that wait for the device.
+    /// False if it is finished already, or its final response waits.
     fn finish_slot(
         &self,
         slot: &RequestSlot,
@@ -253,10 +258,12 @@ fn drop_released(ReleasedRequest { request, share }: ReleasedRequest) {
     unsafe { Frame::release_share(share.owner().cast()) };
 }
 
-/// The instance's share in a frame. A raw pointer, because backends hold addresses into the frame at the same time.
+/// The instance's share in a frame. A raw pointer, because backends hold addresses into the frame
+/// at the same time.
 pub struct FrameHold(NonNull<Frame>);
 
-// SAFETY: frames are `Send` and `Sync`; operations exclusive to the hold need `&mut` or happen inside `execute`.
+// SAFETY: frames are `Send` and `Sync`; operations exclusive to the hold need `&mut` or happen
+// inside `execute`.
 unsafe impl Send for FrameHold {}
 
 impl FrameHold {
@@ -291,7 +298,8 @@ impl FrameHold {
         let frame = self.frame();
         let execution = frame.execution.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
         frame.executing.store(true, Ordering::Release);
-        // SAFETY: a field of the frame, with the provenance of the whole frame for `Frame::from_batch`.
+        // SAFETY: a field of the frame, with the provenance of the whole frame for
+        // `Frame::from_batch`.
         let batch = unsafe { UnsafeCell::raw_get(&raw const (*self.0.as_ptr()).batch) };
         let result = timing::time_execution(batch, execution, execute);
         self.frame().executing.store(false, Ordering::Release);

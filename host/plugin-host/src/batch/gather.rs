@@ -1,4 +1,5 @@
-//! Gathers an input of all requests of a batch into one block: contiguous tensors by reference, others with one copy.
+//! Gathers an input of all requests of a batch into one block: contiguous tensors by reference,
+//! others with one copy.
 
 use super::gpu::{DeviceOutput, GpuInstance};
 use super::requests::BatchRequests;
@@ -37,7 +38,8 @@ enum GatheredMemory {
 type InputPart<'a> = (InputView<'a>, TensorData);
 
 impl GatheredInputs {
-    /// The input at `position` of all requests as one block, in CPU memory or, with `on_gpu`, on the GPU of the instance.
+    /// The input at `position` of all requests as one block, in CPU memory or, with `on_gpu`, on
+    /// the GPU of the instance.
     ///
     /// # Errors
     /// The inputs are not compatible or not in that memory, or a request was released before.
@@ -83,8 +85,8 @@ impl GatheredInputs {
         for (view, _) in parts {
             let (to, behind) = rest.split_at_mut(view.buf.bytes as usize);
             if !to.is_empty() {
-                // SAFETY: bytes of a request's tensor, kept by its owner in `parts`; the block is separate
-                // memory.
+                // SAFETY: bytes of a request's tensor, kept by its owner in `parts`; the block is
+                // separate memory.
                 to.copy_from_slice(unsafe { std::slice::from_raw_parts(view.buf.ptr, to.len()) });
             }
             rest = behind;
@@ -134,8 +136,8 @@ impl GatheredInputs {
         }
     }
 
-    /// Ends the batch. Small blocks are kept for the next one, large ones go to the pool of all models; spare blocks that
-    /// this batch did not use are freed.
+    /// Ends the batch. Small blocks are kept for the next one, large ones go to the pool of all
+    /// models; spare blocks that this batch did not use are freed.
     pub fn clear(&mut self) {
         let used = self.done.drain(..).filter_map(|done| match done.held {
             GatheredMemory::Copied(block) => Some(block),
@@ -243,7 +245,8 @@ fn check_compatible(signature: &ModelSignature, parts: &[InputPart<'_>]) -> Resu
     }
 }
 
-/// The parts as one piece of memory if they are contiguous: one request, or slices of one block in order.
+/// The parts as one piece of memory if they are contiguous: one request, or slices of one block in
+/// order.
 fn contiguous(parts: &[InputPart<'_>]) -> Option<Buf> {
     let mut with_bytes = parts.iter().map(|(view, _)| view.buf).filter(|buf| buf.bytes > 0);
     let Some(first) = with_bytes.next() else { return parts.first().map(|(view, _)| *view.buf) };

@@ -45,7 +45,8 @@ pub enum OutputStorage {
 }
 
 impl OutputStorage {
-    /// Host memory for the backend to write, entered under `tag`; on the GPU of the instance if that is preferred.
+    /// Host memory for the backend to write, entered under `tag`; on the GPU of the instance if
+    /// that is preferred.
     ///
     /// # Errors
     /// Out of memory.
@@ -175,7 +176,8 @@ impl From<TensorData> for OutputStorage {
     }
 }
 
-/// Memory donated by a backend. Its release function is called exactly once, when the last user drops it.
+/// Memory donated by a backend. Its release function is called exactly once, when the last user
+/// drops it.
 pub struct Donation {
     release: Release,
     ctx: *mut u8,
@@ -185,7 +187,8 @@ pub struct Donation {
     tag: Option<MemoryTag>,
 }
 
-// SAFETY: by the interface the release may be called on any thread, and the memory is read-only from then on.
+// SAFETY: by the interface the release may be called on any thread, and the memory is read-only
+// from then on.
 unsafe impl Send for Donation {}
 // SAFETY: shared access only reads the donated memory, which the backend does not change until its
 // release.
@@ -196,8 +199,9 @@ impl Donation {
         Self { release, ctx, view: std::ptr::null(), len: 0, tag: None }
     }
 
-    /// The memory in `parts` as one piece, without a copy if it is one part. If it was copied, `donation` stays for the
-    /// caller to drop when no lock is held, because that calls the backend. The parts were checked by [`size_of_parts`].
+    /// The memory in `parts` as one piece, without a copy if it is one part. If it was copied,
+    /// `donation` stays for the caller to drop when no lock is held, because that calls the
+    /// backend. The parts were checked by [`size_of_parts`].
     ///
     /// # Errors
     /// There is no memory for the copy.

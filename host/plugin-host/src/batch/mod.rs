@@ -1,7 +1,9 @@
-//! One batch between the host and a backend: request views, input gathering, output scattering, responses.
+//! One batch between the host and a backend: request views, input gathering, output scattering,
+//! responses.
 //!
-//! Files use each other in this order, lowest first: `alignment`, `timing`, `declared`; `gpu`; `memory`; `outputs`; `later`; `slot`; `views`;
-//! `requests`; `gather`, `scatter`; `frame`; `parts`, `run`.
+//! Files use each other in this order, lowest first: `alignment`, `timing`, `declared`; `gpu`;
+//! `memory`; `outputs`; `later`; `slot`; `views`; `requests`; `gather`, `scatter`; `frame`;
+//! `parts`, `run`.
 
 pub mod alignment;
 pub mod cancel_notifier;

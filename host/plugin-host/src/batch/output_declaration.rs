@@ -26,7 +26,8 @@ pub enum OutputRows {
 }
 
 impl OutputDeclaration {
-    /// Checks name, type, shape and size. Type and shape of a response are the backend's if its outputs are free.
+    /// Checks name, type, shape and size. Type and shape of a response are the backend's if its
+    /// outputs are free.
     pub fn check(
         signature: &ModelSignature,
         name: &str,
@@ -112,8 +113,8 @@ impl OutputDeclaration {
         })
     }
 
-    /// Checks output number `index` of a batch, which the source inputs of its requests cut. It has as many elements as all
-    /// responses, in any shape.
+    /// Checks output number `index` of a batch, which the source inputs of its requests cut. It has
+    /// as many elements as all responses, in any shape.
     pub fn check_cut<'a>(
         signature: &ModelSignature,
         index: usize,
@@ -190,7 +191,8 @@ impl OutputDeclaration {
     }
 }
 
-/// The shape of an output that a source input of that shape cuts: the input gives the variable dimensions.
+/// The shape of an output that a source input of that shape cuts: the input gives the variable
+/// dimensions.
 fn cut_shape(declared: &[i64], source: &[i64]) -> Shape {
     let dim = |(at, &dim): (usize, &i64)| match dim {
         -1 => source.get(at).copied().unwrap_or(1),

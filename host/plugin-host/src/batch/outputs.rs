@@ -1,4 +1,5 @@
-//! Builds a response: allocates or adopts outputs, each checked against its declaration, and sends it.
+//! Builds a response: allocates or adopts outputs, each checked against its declaration, and sends
+//! it.
 
 use super::gpu::{DeviceOutput, GpuInstance};
 use super::memory::{Donation, OutputStorage, preferred_gpu, size_of_parts};
@@ -79,7 +80,8 @@ impl ResponseBuilder {
         self.outputs.iter().any(|built| built.memory.is_on_device())
     }
 
-    /// Takes the outputs in device memory, which go to [`ResponseBuilder::put_written`] when they are written.
+    /// Takes the outputs in device memory, which go to [`ResponseBuilder::put_written`] when they
+    /// are written.
     pub fn take_device_outputs(&mut self) -> Vec<DeviceOutput> {
         let context = &self.responder.context;
         let taken = self.outputs.iter_mut().filter_map(|built| {
@@ -139,15 +141,16 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// What an output is entered under in the ledger. A state lasts longer than the output that it may be, too.
+    /// What an output is entered under in the ledger. A state lasts longer than the output that it
+    /// may be, too.
     fn tag(&self, destination: &Destination) -> MemoryTag {
         let holder =
             if destination.state.is_some() { LedgerHolder::State } else { LedgerHolder::Output };
         self.responder.context.signature.owner.tag(holder)
     }
 
-    /// The memory in which the client wants the output, if the backend may write it directly. Strings are checked and states are kept
-    /// first, in memory that the client cannot change.
+    /// The memory in which the client wants the output, if the backend may write it directly.
+    /// Strings are checked and states are kept first, in memory that the client cannot change.
     fn direct_memory(
         &self,
         destination: &Destination,
@@ -242,11 +245,12 @@ impl ResponseBuilder {
         output.is_some_and(|(position, ..)| self.responder.context.destination(*position).is_some())
     }
 
-    /// Counts the response as unread on its stream. With `wait`, blocks a decoupled model while the limit is reached.
+    /// Counts the response as unread on its stream. With `wait`, blocks a decoupled model while the
+    /// limit is reached.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED: the limit is reached. CANCELLED: the client does not wait for further responses; the last one
-    /// is sent nevertheless, because it finishes the request.
+    /// RESOURCE_EXHAUSTED: the limit is reached. CANCELLED: the client does not wait for further
+    /// responses; the last one is sent nevertheless, because it finishes the request.
     pub fn admit(&mut self, last: bool, wait: bool) -> Result<()> {
         let token = &self.responder.cancel_token;
         let waits = self.responder.context.waits;
@@ -282,7 +286,8 @@ impl ResponseBuilder {
         match result {
             Err(error) => responder.finish(Err(error)),
             Ok((response, states)) if last => {
-                // Stored before the end of the request: the next one of the sequence may start at once.
+                // Stored before the end of the request: the next one of the sequence may start at
+                // once.
                 if !states.is_empty()
                     && !responder.is_finished()
                     && responder.context.fault().is_none()

@@ -67,7 +67,8 @@ fn response_can_carry_a_state() {
     assert_eq!(stored(), second, "the response was not final");
 }
 
-/// Responds with output `name` of shape [1, 2], allocated by the host or donated. Returns the address that was written to.
+/// Responds with output `name` of shape [1, 2], allocated by the host or donated. Returns the
+/// address that was written to.
 fn produce(batch: *mut Batch, name: &str, data: &[u8], donated: bool) -> usize {
     let (mut response, mut buf, name) = (null_mut(), NOTHING, c_text(name));
     let dtype = if data.len() == 8 { dtype::FP32 } else { dtype::STRING };

@@ -6,10 +6,12 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_plugin_api::abi::request::Batch;
 
-/// The backend executes `n` requests from position `first` on as a part of `batch`, whose frame this is.
+/// The backend executes `n` requests from position `first` on as a part of `batch`, whose frame
+/// this is.
 ///
 /// # Errors
-/// There are no such requests, one is in another part or was released, or this thread does not execute the batch.
+/// There are no such requests, one is in another part or was released, or this thread does not
+/// execute the batch.
 pub fn begin_part(frame: &Frame, batch: *const Batch, first: u32, n: u32) -> Result<()> {
     let slots = frame.requests.slots();
     let invalid = |what: &str| {

@@ -1,4 +1,5 @@
-//! The requests of one batch: their slots, in the order of the batch, and the views that the backend reads.
+//! The requests of one batch: their slots, in the order of the batch, and the views that the
+//! backend reads.
 
 use super::slot::{FrameShare, RequestSlot};
 use super::views::{ViewOptions, Views};
@@ -52,8 +53,8 @@ impl BatchRequests {
         Ok(Arc::clone(&responder.context.signature))
     }
 
-    /// Has `observer` notified of cancellations, by the tickets of the handles. Earlier cancellations show in the cancel
-    /// flag of the request.
+    /// Has `observer` notified of cancellations, by the tickets of the handles. Earlier
+    /// cancellations show in the cancel flag of the request.
     pub fn watch(&self, observer: &Weak<dyn CancelObserver>) {
         for (handle, responder) in self.slots.iter().filter_map(|slot| slot.handle_and_responder())
         {

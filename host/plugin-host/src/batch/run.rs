@@ -1,4 +1,5 @@
-//! Executes one batch on a local instance, and fails the requests that the backend does not respond to.
+//! Executes one batch on a local instance, and fails the requests that the backend does not respond
+//! to.
 
 use super::alignment::align_inputs;
 use super::frame::FrameHold;

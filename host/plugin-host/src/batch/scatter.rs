@@ -1,4 +1,5 @@
-//! Scatters outputs of a whole batch: one block each, of which every request gets its rows by reference.
+//! Scatters outputs of a whole batch: one block each, of which every request gets its rows by
+//! reference.
 
 use super::gpu::GpuInstance;
 use super::memory::{Donation, OutputStorage, preferred_gpu, size_of_parts};
@@ -45,8 +46,8 @@ pub struct Scatter<'a> {
 }
 
 impl<'a> Scatter<'a> {
-    /// Memory for an output of all requests; `None` when none requested it. The backend may write it until the batch is
-    /// sent; it is not read before.
+    /// Memory for an output of all requests; `None` when none requested it. The backend may write
+    /// it until the batch is sent; it is not read before.
     pub fn alloc(
         self,
         name: &str,
@@ -77,7 +78,8 @@ impl<'a> Scatter<'a> {
     ) -> Result<()> {
         let parts = std::slice::from_ref(memory);
         let bytes = size_of_parts(name, parts)?;
-        // Declared before the lock is taken, so dropped after it is released: dropping a donation calls the backend.
+        // Declared before the lock is taken, so dropped after it is released: dropping a donation
+        // calls the backend.
         let mut donation = Some(donation);
         if let Some(output) = self.check(name, dtype, shape, bytes, None)? {
             let memory = OutputStorage::adopt(name, &mut donation, parts, self.gpu, output.tag)?;
@@ -86,7 +88,8 @@ impl<'a> Scatter<'a> {
         Ok(())
     }
 
-    /// Checks an output of the batch, which the backend writes on `gpu` or to CPU memory; `None` when no request asked for it.
+    /// Checks an output of the batch, which the backend writes on `gpu` or to CPU memory; `None`
+    /// when no request asked for it.
     fn check(
         self,
         name: &str,
@@ -148,8 +151,8 @@ impl<'a> Scatter<'a> {
         drop(scattered);
     }
 
-    /// Sends every open request its rows of the scattered outputs, if there are any; with a GPU perhaps later, once `after` is
-    /// reached.
+    /// Sends every open request its rows of the scattered outputs, if there are any; with a GPU
+    /// perhaps later, once `after` is reached.
     pub fn send(self, after: Option<&CudaEvent>) {
         let ScatteredOutputs { blocks, used } = std::mem::take(&mut *self.scattered.lock());
         if !used {
@@ -279,7 +282,8 @@ fn is_kept(responder: &Responder, declared: &OutputDeclaration) -> bool {
     declared.state.is_some() && responder.implicit_state().is_some()
 }
 
-/// The request does not need the output in CPU memory: it does not ask for it, or wants it in GPU memory.
+/// The request does not need the output in CPU memory: it does not ask for it, or wants it in GPU
+/// memory.
 fn is_unread_by_cpu(responder: &Responder, declared: &OutputDeclaration) -> bool {
     if declared.dtype == DType::String || is_kept(responder, declared) {
         return false;
@@ -288,8 +292,8 @@ fn is_unread_by_cpu(responder: &Responder, declared: &OutputDeclaration) -> bool
     position.is_none_or(|position| responder.context.is_wanted_on_device(position))
 }
 
-/// The memory in which the client of the batch's only request wants the output. Strings are split and states are kept first, in
-/// memory that the client cannot change.
+/// The memory in which the client of the batch's only request wants the output. Strings are split
+/// and states are kept first, in memory that the client cannot change.
 fn direct_memory(
     responder: &Responder,
     declared: &OutputDeclaration,

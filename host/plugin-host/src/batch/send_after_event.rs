@@ -7,8 +7,9 @@ use std::sync::Arc;
 use trtserver_base::error::Error;
 use trtserver_device::CudaEvent;
 
-/// Sends a response from the completion thread of the instance: once `after` is reached, or without it the work on the compute
-/// stream, and its outputs are copied, unless they stay there. After the responses that were sent so before.
+/// Sends a response from the completion thread of the instance: once `after` is reached, or without
+/// it the work on the compute stream, and its outputs are copied, unless they stay there. After the
+/// responses that were sent so before.
 pub fn send_after_event(
     gpu: &Arc<GpuInstance>,
     after: Option<&CudaEvent>,

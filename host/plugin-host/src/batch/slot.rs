@@ -1,9 +1,10 @@
-//! The state behind the handles of a request that backends hold: the request, its responder, the response being built.
+//! The state behind the handles of a request that backends hold: the request, its responder, the
+//! response being built.
 //!
-//! A handle is the address of a slot and, in the bits that are zero because of its alignment, the slot's generation.
-//! Slots are never freed, and each use of a slot is a new generation. So a backend that uses a stale handle gets an error
-//! (unless the generation has wrapped around, one chance in [`GENERATIONS`]), where a plain pointer would be undefined
-//! behaviour.
+//! A handle is the address of a slot and, in the bits that are zero because of its alignment, the
+//! slot's generation. Slots are never freed, and each use of a slot is a new generation. So a
+//! backend that uses a stale handle gets an error (unless the generation has wrapped around, one
+//! chance in [`GENERATIONS`]), where a plain pointer would be undefined behaviour.
 
 use super::gpu::GpuInstance;
 use super::outputs::ResponseBuilder;
@@ -27,7 +28,8 @@ pub struct RequestSlot {
 #[derive(Default)]
 struct SlotState {
     generation: usize,
-    /// The request, whose tensors the views point at, and its share in the frame; until the backend releases it.
+    /// The request, whose tensors the views point at, and its share in the frame; until the backend
+    /// releases it.
     request: Option<ReleasedRequest>,
     /// Responder of the request; `None` once the generation has ended.
     responder: Option<Arc<Responder>>,
@@ -76,7 +78,8 @@ pub enum BatchStatus {
     Open(Arc<Responder>),
 }
 
-/// A request's share in the frame that keeps its views; opaque here, `frame` creates and releases shares.
+/// A request's share in the frame that keeps its views; opaque here, `frame` creates and releases
+/// shares.
 pub struct FrameShare(NonNull<()>);
 
 // SAFETY: the frame lives until its last share is released, which may happen on any thread.
@@ -211,8 +214,8 @@ impl RequestSlot {
         self.lock().request.take()
     }
 
-    /// Detaches the slot from its frame. True: it is empty and can be reused at once. False: the backend retains the
-    /// responder, and its release returns the slot.
+    /// Detaches the slot from its frame. True: it is empty and can be reused at once. False: the
+    /// backend retains the responder, and its release returns the slot.
     pub fn detach(&'static self) -> bool {
         let mut state = self.lock();
         if state.retained > 0 {
@@ -233,8 +236,8 @@ impl RequestSlot {
     }
 }
 
-/// Makes the handles of this generation stale. Values are dropped without the lock, since that may call the backend or
-/// the sink.
+/// Makes the handles of this generation stale. Values are dropped without the lock, since that may
+/// call the backend or the sink.
 fn end_generation(mut state: MutexGuard<'_, SlotState>) {
     state.generation = (state.generation + 1) % GENERATIONS;
     let dropped = (state.responder.take(), std::mem::take(&mut state.response), state.gpu.take());
@@ -242,7 +245,8 @@ fn end_generation(mut state: MutexGuard<'_, SlotState>) {
     drop(dropped);
 }
 
-/// A slot in one generation: `trts_request_handle`, `trts_responder` and `trts_response` are such handles.
+/// A slot in one generation: `trts_request_handle`, `trts_responder` and `trts_response` are such
+/// handles.
 #[derive(Clone, Copy)]
 pub struct ExecutingHandle {
     slot: &'static RequestSlot,
@@ -361,7 +365,8 @@ impl ExecutingHandle {
         Ok(self.lock()?.deferred)
     }
 
-    /// The responder, to be finished now; after the responses that wait for the device, if there is a GPU.
+    /// The responder, to be finished now; after the responses that wait for the device, if there is
+    /// a GPU.
     ///
     /// # Errors
     /// The handle is stale, or the final response waits already.
@@ -381,7 +386,8 @@ impl ExecutingHandle {
         Ok((responder, gpu))
     }
 
-    /// Works on the response without the lock, since donated memory may be released, which calls the backend.
+    /// Works on the response without the lock, since donated memory may be released, which calls
+    /// the backend.
     pub fn with_response<T>(
         self,
         work: impl FnOnce(&mut ResponseBuilder) -> Result<T>,

@@ -1,4 +1,5 @@
-//! Set-up of the unit tests of gathering and scattering, through the host functions that backends call.
+//! Set-up of the unit tests of gathering and scattering, through the host functions that backends
+//! call.
 
 use super::frame::FrameHold;
 use super::gpu::GpuInstance;

@@ -24,13 +24,15 @@ pub fn time_execution<T>(
     result
 }
 
-/// This thread executes a part of its batch from here on, which has times of its own. False: it does not execute this batch.
+/// This thread executes a part of its batch from here on, which has times of its own. False: it
+/// does not execute this batch.
 pub fn begin_part(batch: *const Batch, part: &Arc<BatchExecution>) -> bool {
     let (executing, _) = EXECUTING.get();
     if !std::ptr::eq(executing, batch) {
         return false;
     }
-    // SAFETY: set by `during`, whose caller keeps the batch and gave a mutable pointer; only this very thread writes it.
+    // SAFETY: set by `during`, whose caller keeps the batch and gave a mutable pointer; only this
+    // very thread writes it.
     if let Some(batch) = unsafe { executing.cast_mut().as_mut() } {
         (batch.exec_start_ns, batch.compute_start_ns) = (0, 0);
         (batch.compute_end_ns, batch.exec_end_ns) = (0, 0);
@@ -46,11 +48,12 @@ pub fn note_times(execution: &Arc<BatchExecution>) {
     }
 }
 
-/// Start, compute, output and end of the batch of `execution`, 0 where the backend has not written yet. `None` on any
-/// thread but the one that executes it.
+/// Start, compute, output and end of the batch of `execution`, 0 where the backend has not written
+/// yet. `None` on any thread but the one that executes it.
 pub fn execution_times(execution: &Arc<BatchExecution>) -> Option<[u64; 4]> {
     let (batch, executing) = EXECUTING.get();
-    // SAFETY: set by `during`, whose caller keeps the batch; only the backend's `execute` on this very thread writes it.
+    // SAFETY: set by `during`, whose caller keeps the batch; only the backend's `execute` on this
+    // very thread writes it.
     let batch = unsafe { batch.as_ref() }?;
     std::ptr::eq(executing, Arc::as_ptr(execution)).then_some([
         batch.exec_start_ns,

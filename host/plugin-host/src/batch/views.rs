@@ -18,7 +18,8 @@ pub struct TensorNames {
     /// The declared inputs, then the inputs that the host adds.
     pub inputs: Vec<CString>,
     pub outputs: Vec<CString>,
-    /// The outputs that write implicit states, each with its index if it is also declared as an output.
+    /// The outputs that write implicit states, each with its index if it is also declared as an
+    /// output.
     states: Vec<(CString, Option<usize>)>,
 }
 
@@ -222,10 +223,12 @@ impl Views {
         })
     }
 
-    /// The shape of input number `index` of the configuration in each request; empty where a request has none.
+    /// The shape of input number `index` of the configuration in each request; empty where a
+    /// request has none.
     pub fn input_shapes(&self, index: usize) -> impl Iterator<Item = &[i64]> {
         self.requests.iter().map(move |request| {
-            // SAFETY: the tensors of a request, and the dimensions of a tensor, are in arrays of `self` that do not move.
+            // SAFETY: the tensors of a request, and the dimensions of a tensor, are in arrays of
+            // `self` that do not move.
             unsafe {
                 let n = request.n_inputs as usize;
                 let inputs: &[Tensor] =

@@ -17,10 +17,11 @@
 //! [settings]                          # of all its backends
 //! ```
 //!
-//! The version of such a backend is the adapter's name and version, such as `triton-1.19`. `backend_open` of the adapter
-//! gets the backend's name, the directory of its file, and as settings those of the server
-//! ([`AdapterOptions::settings`]), [`DIRECTORY`], [`LIBRARY`], `[settings]` of the adapter and of a `plugin.toml` beside
-//! the file, and `--backend-config`; later ones override earlier ones.
+//! The version of such a backend is the adapter's name and version, such as `triton-1.19`.
+//! `backend_open` of the adapter gets the backend's name, the directory of its file, and as
+//! settings those of the server ([`AdapterOptions::settings`]), [`DIRECTORY`], [`LIBRARY`],
+//! `[settings]` of the adapter and of a `plugin.toml` beside the file, and `--backend-config`;
+//! later ones override earlier ones.
 
 use super::candidate::{Candidate, NamedDir};
 use super::manifest::{AdapterKeys, Manifest, read_manifest};
@@ -59,7 +60,8 @@ impl Adapter {
         Self { name, library: dir.join(&keys.file), keys, manifest }
     }
 
-    /// The backend that it opens from `dir`, or why it cannot; `None` if the directory has no file for it.
+    /// The backend that it opens from `dir`, or why it cannot; `None` if the directory has no file
+    /// for it.
     fn candidate(
         &self,
         dir: &NamedDir,
@@ -91,7 +93,8 @@ impl Adapter {
         })
     }
 
-    /// The backend `name` whose library is in `dir`, a directory of a model; `None` if the directory has none.
+    /// The backend `name` whose library is in `dir`, a directory of a model; `None` if the
+    /// directory has none.
     pub fn in_model_dir(&self, name: &str, dir: &Path) -> Option<Result<Candidate, Error>> {
         let library = dir.join(self.keys.library_name(name));
         let named = NamedDir {
@@ -170,7 +173,8 @@ fn with_manifest(mut candidate: Candidate, dir: &NamedDir) -> ScannedFile {
     }
 }
 
-/// A library `libADAPTER_NAME.so` in the directory NAME, unless the directory has a plugin: then it may be anything.
+/// A library `libADAPTER_NAME.so` in the directory NAME, unless the directory has a plugin: then it
+/// may be anything.
 fn without_adapter(dir: &NamedDir) -> Option<ScannedFile> {
     let (adapter, path) = dir.foreign.first().filter(|_| !dir.has_plugin)?;
     let file = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,13 +1,15 @@
 //! Keeps the inventory of backends up to date, and selects the backend version for a model.
 //!
-//! The directories are scanned again before a model is loaded. A model gets the newest version that opens, or the one that
-//! it requests, and keeps it. A file that was removed or replaced stays in use by the models that have it, and no further
-//! model gets it. A file that cannot be used is logged and skipped until it changes.
+//! The directories are scanned again before a model is loaded. A model gets the newest version that
+//! opens, or the one that it requests, and keeps it. A file that was removed or replaced stays in
+//! use by the models that have it, and no further model gets it. A file that cannot be used is
+//! logged and skipped until it changes.
 //!
-//! A library runs code as soon as it is loaded, and may end the process. So a file that appears while the server runs is
-//! loaded by a child process first, which reports the backend's facts; the server loads it with the first model that
-//! needs it here. At the start files are loaded directly, which saves some milliseconds each: there a crash ends a server
-//! that serves nothing yet, and the crash report names the file.
+//! A library runs code as soon as it is loaded, and may end the process. So a file that appears
+//! while the server runs is loaded by a child process first, which reports the backend's facts; the
+//! server loads it with the first model that needs it here. At the start files are loaded directly,
+//! which saves some milliseconds each: there a crash ends a server that serves nothing yet, and the
+//! crash report names the file.
 
 use super::adapters::AdapterOptions;
 use super::candidate::Candidate;
@@ -71,14 +73,14 @@ pub struct BackendListing {
 }
 
 impl Backends {
-    /// Opens every backend below `dirs`. `settings` by backend name; the empty name applies to all. `trtis_rules`: the
-    /// start line is one of v1.x.
+    /// Opens every backend below `dirs`. `settings` by backend name; the empty name applies to all.
+    /// `trtis_rules`: the start line is one of v1.x.
     ///
     /// A file that cannot be opened is logged and skipped, so that it does not affect the others.
     ///
     /// # Errors
-    /// A directory cannot be read; a `plugin.toml` is malformed; two files have the same name and version; two
-    /// backends declare one platform.
+    /// A directory cannot be read; a `plugin.toml` is malformed; two files have the same name and
+    /// version; two backends declare one platform.
     pub fn open(
         dirs: &[PathBuf],
         settings: &BTreeMap<String, BTreeMap<String, String>>,
@@ -126,8 +128,8 @@ impl Backends {
         self.live_models.load(Ordering::Acquire)
     }
 
-    /// Scans the directories for changes. The backends of a directory that cannot be read stay, and a new file that
-    /// cannot be used affects no installed one.
+    /// Scans the directories for changes. The backends of a directory that cannot be read stay, and
+    /// a new file that cannot be used affects no installed one.
     pub fn refresh(&self) {
         let _one = self.scan_lock.lock();
         self.scan.fetch_add(1, Ordering::Relaxed);
@@ -142,14 +144,15 @@ impl Backends {
         }
     }
 
-    /// The inventory after a scan, given the one before. A conflict is an error at the start; later the new file is
-    /// rejected.
+    /// The inventory after a scan, given the one before. A conflict is an error at the start; later
+    /// the new file is rejected.
     fn update(&self, listing: Listing, before: &Inventory, at_start: bool) -> Result<Inventory> {
         let mut now =
             Inventory { configured: Arc::clone(&before.configured), ..Inventory::default() };
         let mut new = Vec::new();
         for (candidate, e) in listing.bad_manifests {
-            // Settings are read when the library is opened: an installed one does not need the manifest any more.
+            // Settings are read when the library is opened: an installed one does not need the
+            // manifest any more.
             let identity = candidate.file.identity().ok();
             let installed = identity.and_then(|identity| before.by_identity(&identity));
             match installed {
@@ -276,13 +279,13 @@ impl Backends {
         Ok(BackendVersion { identity, backend, in_use: Mutex::default(), logged: Mutex::default() })
     }
 
-    /// The backend for a model: the version that it requests (parameter `backend_version`), else the configured
-    /// default, else the newest. Where several versions come into question it is the newest that opens, and it is open; `cancel`
-    /// breaks off the opening in a child process.
+    /// The backend for a model: the version that it requests (parameter `backend_version`), else
+    /// the configured default, else the newest. Where several versions come into question it is the
+    /// newest that opens, and it is open; `cancel` breaks off the opening in a child process.
     ///
     /// # Errors
-    /// No backend of that name, or no such version, is usable. The text lists the installed versions and the reasons
-    /// why others cannot be used.
+    /// No backend of that name, or no such version, is usable. The text lists the installed
+    /// versions and the reasons why others cannot be used.
     pub fn for_model(
         &self,
         config: &ModelConfig,
@@ -322,8 +325,9 @@ impl Backends {
         }
     }
 
-    /// The backend `name` for one model, whose library an adapter opens from the first of `dirs` that has it: the model's directories.
-    /// `None` if none has it, or if a backend of that name is installed.
+    /// The backend `name` for one model, whose library an adapter opens from the first of `dirs`
+    /// that has it: the model's directories. `None` if none has it, or if a backend of that name is
+    /// installed.
     ///
     /// `judge` is asked about the library before it is touched.
     ///

@@ -1,4 +1,5 @@
-//! What a scan of the backend directories finds: files that may be backends, and directories of backends.
+//! What a scan of the backend directories finds: files that may be backends, and directories of
+//! backends.
 
 use crate::plugin_file::PluginFile;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Scans `--backend-dir` directories for plugin files.
 //!
-//! A plugin is `libtrtserver_NAME.so` in the directory itself, in `NAME/` or in `NAME/VERSION/`; a `plugin.toml` beside
-//! it gives defaults for its settings. Several versions of one backend may be installed. Names that begin with a dot
-//! are skipped: tools use them for files that are still being written. Libraries of other servers are found in `NAME/`
-//! (`adapters`).
+//! A plugin is `libtrtserver_NAME.so` in the directory itself, in `NAME/` or in `NAME/VERSION/`; a
+//! `plugin.toml` beside it gives defaults for its settings. Several versions of one backend may be
+//! installed. Names that begin with a dot are skipped: tools use them for files that are still
+//! being written. Libraries of other servers are found in `NAME/` (`adapters`).
 
 use super::adapters::{self, Adapter, ScannedFile};
 use super::candidate::{Candidate, NamedDir};
@@ -28,7 +28,8 @@ pub struct Listing {
     pub unreadable: Vec<(PathBuf, Error)>,
 }
 
-/// Lists the plugin files below `dirs`. Adapters are also looked for below `adapter_dirs`, which need not exist.
+/// Lists the plugin files below `dirs`. Adapters are also looked for below `adapter_dirs`, which
+/// need not exist.
 pub fn scan_directories(dirs: &[PathBuf], adapter_dirs: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();
     for dir in dirs {

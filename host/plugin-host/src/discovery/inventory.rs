@@ -27,10 +27,12 @@ pub struct Inventory {
 /// One version of a backend.
 pub struct BackendVersion {
     pub identity: Identity,
-    /// Holds the facts and is never opened: models share `in_use`, so that the plugin closes with its last model.
+    /// Holds the facts and is never opened: models share `in_use`, so that the plugin closes with
+    /// its last model.
     pub backend: PluginBackend,
     pub in_use: Mutex<Weak<PluginBackend>>,
-    /// Messages of failures to open that were logged, by isolation: models that load at the same time find the same failure.
+    /// Messages of failures to open that were logged, by isolation: models that load at the same
+    /// time find the same failure.
     pub logged: Mutex<[Option<String>; 2]>,
 }
 
@@ -42,7 +44,8 @@ pub struct UnusableFile {
     pub path: PathBuf,
     /// It is opened again when one of its files has changed.
     stamps: Stamps,
-    /// The cause may lie outside the file, such as another file of the same version: checked again at every scan.
+    /// The cause may lie outside the file, such as another file of the same version: checked again
+    /// at every scan.
     pub recheck: bool,
     /// Names the file.
     pub error: Error,
@@ -67,7 +70,8 @@ impl BackendVersion {
         })
     }
 
-    /// As [`BackendVersion::shared`], open. A version that failed since scan number `scan` is not tried again.
+    /// As [`BackendVersion::shared`], open. A version that failed since scan number `scan` is not
+    /// tried again.
     ///
     /// # Errors
     /// It does not open. Logged unless the reason is known.
@@ -120,7 +124,8 @@ impl Inventory {
         self.usable.iter().filter(move |i| i.name() == name)
     }
 
-    /// The version of `name` that equals `requested`, else all versions that match it, newest first.
+    /// The version of `name` that equals `requested`, else all versions that match it, newest
+    /// first.
     pub fn matching(&self, name: &str, requested: &str) -> Vec<&Arc<BackendVersion>> {
         match self.versions(name).find(|i| i.version() == requested) {
             Some(exact) => vec![exact],
@@ -131,8 +136,8 @@ impl Inventory {
         }
     }
 
-    /// The version for models that request none: the configured one if it is installed, else the newest. Versions that
-    /// fail to open come last.
+    /// The version for models that request none: the configured one if it is installed, else the
+    /// newest. Versions that fail to open come last.
     pub fn default_version(&self, name: &str) -> Option<&Arc<BackendVersion>> {
         let configured = self.configured.get(name);
         let mut candidates = configured.map_or(Vec::new(), |v| self.matching(name, v));
@@ -174,7 +179,8 @@ impl Inventory {
     /// Adds a version.
     ///
     /// # Errors
-    /// Another file has the same name and version, or another backend declares one of the platforms.
+    /// Another file has the same name and version, or another backend declares one of the
+    /// platforms.
     pub fn add(&mut self, new: Arc<BackendVersion>) -> Result<()> {
         let conflict = |what: String, other: &PluginBackend| {
             let (this, other) = (new.backend.file.path().display(), other.file.path().display());

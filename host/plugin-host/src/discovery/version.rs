@@ -1,8 +1,8 @@
 //! Comparing version strings of backends, and matching them against a requested version.
 //!
-//! Frameworks use different schemes ("1.31.1", "2024.1-rc2", "0.4+cuda12"), so any two strings can be compared: numbers
-//! compare by value, letters mark a pre-release ("1.0-rc1" is older than "1.0"), and a build suffix after a plus is
-//! newer than none.
+//! Frameworks use different schemes ("1.31.1", "2024.1-rc2", "0.4+cuda12"), so any two strings can
+//! be compared: numbers compare by value, letters mark a pre-release ("1.0-rc1" is older than
+//! "1.0"), and a build suffix after a plus is newer than none.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,8 @@ enum Piece<'a> {
     End,
     /// A plus: a build suffix follows.
     Build,
-    /// Count of digits without leading zeros, then the digits: numbers of any size compare by value.
+    /// Count of digits without leading zeros, then the digits: numbers of any size compare by
+    /// value.
     Number(usize, &'a str),
 }
 
@@ -48,7 +49,8 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(pieces(b)).then_with(|| a.cmp(b))
 }
 
-/// Whether `version` satisfies `requested`: it is the same, or more exact ("1.31" matches 1.31.1, not 1.310).
+/// Whether `version` satisfies `requested`: it is the same, or more exact ("1.31" matches 1.31.1,
+/// not 1.310).
 pub fn matches_requested(version: &str, requested: &str) -> bool {
     version.strip_prefix(requested).is_some_and(|rest| {
         !requested.is_empty() && !rest.starts_with(|c: char| c.is_alphanumeric())

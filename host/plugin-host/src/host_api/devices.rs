@@ -1,4 +1,5 @@
-//! The extension `trts.device`: events, copies and faults. Offered when the driver was found with a device.
+//! The extension `trts.device`: events, copies and faults. Offered when the driver was found with a
+//! device.
 //!
 //! The event of a backend is the address of a boxed `trtserver_device::CudaEvent`.
 

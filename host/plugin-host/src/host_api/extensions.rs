@@ -125,7 +125,8 @@ unsafe fn slice<'a, T>(p: *const T, n: u32) -> &'a [T] {
 /// Creates a metric.
 ///
 /// # Safety
-/// Scope, texts and labels are valid during the call; `out` is null or valid for writing one handle.
+/// Scope, texts and labels are valid during the call; `out` is null or valid for writing one
+/// handle.
 unsafe fn create(
     scope: *mut types::Scope,
     kind: MetricKind<'_>,

@@ -1,4 +1,5 @@
-//! Unit tests of `inference.rs`: lengths that a backend lies about are refused before anything is read.
+//! Unit tests of `inference.rs`: lengths that a backend lies about are refused before anything is
+//! read.
 
 use super::*;
 

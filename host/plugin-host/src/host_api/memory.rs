@@ -1,4 +1,5 @@
-//! The extension `trts.memory`: memory of the host for a backend's own use, and reports of memory that it holds besides.
+//! The extension `trts.memory`: memory of the host for a backend's own use, and reports of memory
+//! that it holds besides.
 
 use super::basics::no_scope;
 use super::devices::{any_device, take_event};
@@ -91,7 +92,8 @@ unsafe fn alloc(
         }
         memory_type::GPU => {
             let device = trtserver_device::find_gpu(memory.device_id)?;
-            // SAFETY: the default stream always exists; the other by the caller's promise. The block keeps only the former.
+            // SAFETY: the default stream always exists; the other by the caller's promise. The
+            // block keeps only the former.
             let (default, first) = unsafe {
                 let borrowed = |handle| Arc::new(CudaStream::borrowed(device.context(), handle));
                 (borrowed(null_mut()), borrowed(stream.cast()))

@@ -1,8 +1,8 @@
-//! Metrics of backends: families are shared by name; a series is removed with its last scope, a family with its last
-//! series.
+//! Metrics of backends: families are shared by name; a series is removed with its last scope, a
+//! family with its last series.
 //!
-//! Not a `prometheus::Registry`: that keeps the label names of a family for the life of the process, so that a backend
-//! could not change them in an update.
+//! Not a `prometheus::Registry`: that keeps the label names of a family for the life of the
+//! process, so that a backend could not change them in an update.
 
 use crate::host_state::HOST;
 use prometheus::core::Collector;
@@ -78,7 +78,8 @@ pub fn by_label(name: &str, label: &str) -> Vec<(String, f64)> {
     families.iter().flat_map(|family| family.get_metric()).filter_map(labelled).collect()
 }
 
-/// Names that begin so are the server's. A second family of such a name would make its page invalid.
+/// Names that begin so are the server's. A second family of such a name would make its page
+/// invalid.
 const RESERVED: [&str; 4] = ["nv_inference_", "nv_gpu_", "nv_energy_", "trtserver_"];
 
 /// One series.
@@ -131,7 +132,8 @@ pub fn set_observer(
 /// Identifies a series: name of its family and values of its labels.
 type SeriesKey = (String, Vec<String>);
 
-/// The series of one scope, each once. Handles of backends point into it, so they are valid as long as the scope.
+/// The series of one scope, each once. Handles of backends point into it, so they are valid as long
+/// as the scope.
 #[derive(Default)]
 pub struct CustomMetrics {
     metrics: Arc<ScopeMetrics>,
@@ -147,10 +149,12 @@ struct HeldMetric {
 }
 
 impl CustomMetrics {
-    /// A handle of the metric of the family `name` with these labels. Creates family and series if they do not exist.
+    /// A handle of the metric of the family `name` with these labels. Creates family and series if
+    /// they do not exist.
     ///
     /// # Errors
-    /// An invalid or reserved name, invalid bounds, or a family of that name with another kind, other labels or bounds.
+    /// An invalid or reserved name, invalid bounds, or a family of that name with another kind,
+    /// other labels or bounds.
     pub fn metric(
         &self,
         kind: MetricKind<'_>,

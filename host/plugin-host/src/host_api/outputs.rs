@@ -1,4 +1,5 @@
-//! Host entries for outputs, which belong to one response or, when scattered, to all requests of a batch.
+//! Host entries for outputs, which belong to one response or, when scattered, to all requests of a
+//! batch.
 
 use super::guard::{NO_BLOCK, check_result_pointer, guard_entry, put_out};
 use crate::batch::frame::Frame;
@@ -45,7 +46,8 @@ unsafe fn alloc_with(
     guard_entry(|| {
         // SAFETY: by the caller's promise.
         let (name, shape) = unsafe { name_and_shape(name, rank, shape) }?;
-        // Checked before the output is allocated, because an allocated output is part of the response.
+        // Checked before the output is allocated, because an allocated output is part of the
+        // response.
         check_result_pointer(out)?;
         let buf = alloc(&name, shape)?.unwrap_or(NO_BLOCK);
         // SAFETY: by the caller's promise.

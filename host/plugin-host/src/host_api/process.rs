@@ -1,4 +1,5 @@
-//! Whether this process is that of an isolated model; the extension `trts.process`: its end, which its backend asks for.
+//! Whether this process is that of an isolated model; the extension `trts.process`: its end, which
+//! its backend asks for.
 
 use super::guard::guard_entry;
 use super::scope::Scope;
@@ -8,7 +9,8 @@ use trtserver_base::error::Error as HostError;
 use trtserver_plugin_api::abi::extensions::ProcessExtension;
 use trtserver_plugin_api::abi::types::{self, Error, Str};
 
-/// Ends the child process: the name of the instance that cannot go on (`None`: none can), and the reason.
+/// Ends the child process: the name of the instance that cannot go on (`None`: none can), and the
+/// reason.
 pub type EndProcess = Box<dyn Fn(Option<&str>, String) + Send + Sync>;
 
 /// Marks this process as one that runs a single model. Called before the first library is opened.

@@ -1,5 +1,5 @@
-//! Memory that backends hold beside memory of the host, as they report it with `memory_report`: by scope, memory type and
-//! device. Read by the accounting of memory.
+//! Memory that backends hold beside memory of the host, as they report it with `memory_report`: by
+//! scope, memory type and device. Read by the accounting of memory.
 
 use crate::host_state::HOST;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The host's side of a `trts_scope`: identifies the backend, model version or instance that calls the host, and owns its
-//! memory and metrics.
+//! The host's side of a `trts_scope`: identifies the backend, model version or instance that calls
+//! the host, and owns its memory and metrics.
 
 use super::metric::CustomMetrics;
 use super::reported_memory::{self, Reporter};

@@ -1,5 +1,6 @@
-//! Refuses a library that would share variables or needed libraries with one that is loaded: two versions of a backend,
-//! each with its own `libdep.so`, or with static variables of C++ templates, would silently use parts of each other.
+//! Refuses a library that would share variables or needed libraries with one that is loaded: two
+//! versions of a backend, each with its own `libdep.so`, or with static variables of C++ templates,
+//! would silently use parts of each other.
 
 use super::LIBRARIES;
 use std::collections::BTreeSet;
@@ -9,7 +10,8 @@ use trtserver_library_file::{LibraryConflict, LinkedLibrary};
 /// Reads a library and its private dependencies before it is opened.
 ///
 /// # Errors
-/// Why it cannot be loaded beside the libraries of this process, as the rest of a sentence about the file.
+/// Why it cannot be loaded beside the libraries of this process, as the rest of a sentence about
+/// the file.
 pub fn check_conflicts(path: &Path) -> Result<LinkedLibrary, String> {
     // The loader explains best what is wrong with a file that cannot be read.
     let linked = LinkedLibrary::read(path).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Opens plugin files: `dlopen`, layout check, and the exchange of function tables through one of two entry symbols.
+//! Opens plugin files: `dlopen`, layout check, and the exchange of function tables through one of
+//! two entry symbols.
 //!
-//! Libraries are never closed: a framework's threads, thread-locals and function pointers may outlive its last model.
-//! So a file that replaces another one is loaded beside it.
+//! Libraries are never closed: a framework's threads, thread-locals and function pointers may
+//! outlive its last model. So a file that replaces another one is loaded beside it.
 
 pub mod conflicts;
 pub mod refusal;
@@ -46,14 +47,15 @@ static LIBRARIES: OpenLibraries =
     OpenLibraries { loaded: Mutex::new(Vec::new()), linked: Mutex::new(Vec::new()) };
 
 struct OpenLibraries {
-    /// Every library ever opened. Locked during loads only; initialisers of a library run under the lock.
+    /// Every library ever opened. Locked during loads only; initialisers of a library run under the
+    /// lock.
     loaded: Mutex<Vec<LoadedLibrary>>,
     /// With their private dependencies, without self-contained ones.
     linked: Mutex<Vec<LinkedLibrary>>,
 }
 
-/// Opens the library with the host's table, once per file. `stamp` is from an earlier check; the file must not have
-/// changed since.
+/// Opens the library with the host's table, once per file. `stamp` is from an earlier check; the
+/// file must not have changed since.
 ///
 /// # Errors
 /// Texts name the file, the interface that it was built for, and this host's.
@@ -147,7 +149,8 @@ fn load_library(
         return fail("it was changed while it was opened; it is tried again");
     }
     let main = main?;
-    // SAFETY: the symbol is the documented entry symbol; the host table is valid for the life of the process.
+    // SAFETY: the symbol is the documented entry symbol; the host table is valid for the life of
+    // the process.
     let table = unsafe { table::check_table(main(host), host) }?;
     if let Some(known) = loaded.iter_mut().find(|l| l.handle == handle) {
         known.table = Some(table);
@@ -155,9 +158,10 @@ fn load_library(
     Ok(table)
 }
 
-/// The path in a spelling that is new to the loader. The loader compares path strings before inodes, and would return the
-/// old library for a new file of the same path; each `/.` more is another string for the same file. A path in /proc or
-/// a private copy would break `$ORIGIN`, and the backend directory may be read-only.
+/// The path in a spelling that is new to the loader. The loader compares path strings before
+/// inodes, and would return the old library for a new file of the same path; each `/.` more is
+/// another string for the same file. A path in /proc or a private copy would break `$ORIGIN`, and
+/// the backend directory may be read-only.
 fn respelled(path: &Path, times: usize) -> PathBuf {
     let (Some(dir), Some(file)) = (path.parent(), path.file_name()) else { return path.to_owned() };
     let mut spelling = dir.as_os_str().to_owned();
@@ -175,7 +179,8 @@ fn entry(library: &Library) -> Result<BackendMain, String> {
     if let Ok(header) = header {
         // Built with abi_stable: its check is final. The C symbol of the same file would bypass it.
         let header = header.upgrade().map_err(|e| layout_error(&e))?;
-        // Package version = interface version. A clear message is better than a layout diff of two versions.
+        // Package version = interface version. A clear message is better than a layout diff of two
+        // versions.
         if let Ok(theirs) = VersionNumber::new(header.version_strings()) {
             table::check_version(theirs.major, theirs.minor)?;
         }
@@ -194,8 +199,8 @@ fn entry(library: &Library) -> Result<BackendMain, String> {
     }
 }
 
-/// abi_stable accepts only plugins that are as new as the host or newer; for an older one of the same major version
-/// the check runs with the roles swapped.
+/// abi_stable accepts only plugins that are as new as the host or newer; for an older one of the
+/// same major version the check runs with the roles swapped.
 fn checked_module(header: &'static LibHeader) -> Result<BackendModuleRef, LibraryError> {
     let host_version = VersionNumber::new(BackendModuleRef::VERSION_STRINGS)?;
     let theirs = VersionNumber::new(header.version_strings())?;

@@ -98,7 +98,8 @@ unsafe fn check_entries(table: *const BackendTable) -> Result<(), String> {
         ("execute", offset_of!(BackendTable, execute)),
     ];
     for (name, offset) in entries {
-        // SAFETY: by the caller's promise; an entry is one pointer, read as a number since it may be null.
+        // SAFETY: by the caller's promise; an entry is one pointer, read as a number since it may
+        // be null.
         if unsafe { table.cast::<u8>().add(offset).cast::<usize>().read() } == 0 {
             return Err(format!("required entry '{name}' is missing"));
         }
@@ -144,8 +145,8 @@ pub fn check_facts(name: &str, align: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the host offers every extension that the backend requires, and that the backend returns every extension
-/// that it lists.
+/// Checks that the host offers every extension that the backend requires, and that the backend
+/// returns every extension that it lists.
 fn check_extensions(
     info: &BackendInfo,
     table: &BackendTable,

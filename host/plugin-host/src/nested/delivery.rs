@@ -1,7 +1,8 @@
 //! Delivery: the thread that calls the handlers of a scope's nested requests, one after another.
 //!
-//! A sink must neither block nor call back, and a handler is code of a backend. So the sink only adds the response to a queue. The
-//! thread starts with the scope's first request and ends with the scope.
+//! A sink must neither block nor call back, and a handler is code of a backend. So the sink only
+//! adds the response to a queue. The thread starts with the scope's first request and ends with the
+//! scope.
 
 use super::stream::NestedStream;
 use super::{
@@ -142,7 +143,8 @@ impl NestedDelivery {
         Ok(of)
     }
 
-    /// Cancels what is open; each handler is called a last time with CANCELLED, and none after this returns.
+    /// Cancels what is open; each handler is called a last time with CANCELLED, and none after this
+    /// returns.
     pub fn close(&self) {
         let (discarded, open) = {
             let mut state = self.shared.state.lock();

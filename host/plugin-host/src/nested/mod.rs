@@ -1,5 +1,5 @@
-//! Nested inference: requests that backends send to models of the server. The server implements [`ServerModels`]; responses are
-//! delivered by `delivery.rs`.
+//! Nested inference: requests that backends send to models of the server. The server implements
+//! [`ServerModels`]; responses are delivered by `delivery.rs`.
 
 mod delivery;
 mod stream;
@@ -44,7 +44,8 @@ pub type CancelRequest = Arc<dyn Fn() + Send + Sync>;
 /// A request that was queued.
 pub struct QueuedRequest {
     pub cancel: CancelRequest,
-    /// Keeps the model open and counts the request as in flight; dropped after the last response was delivered.
+    /// Keeps the model open and counts the request as in flight; dropped after the last response
+    /// was delivered.
     pub hold: Box<dyn Any + Send>,
 }
 

@@ -1,4 +1,5 @@
-//! Limit of the responses of a nested request to a decoupled model that its handler has not received: the model waits above it.
+//! Limit of the responses of a nested request to a decoupled model that its handler has not
+//! received: the model waits above it.
 
 use crate::host_state::HOST;
 use std::sync::Arc;

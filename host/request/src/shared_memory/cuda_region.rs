@@ -24,8 +24,8 @@ pub struct CudaRegion {
 }
 
 impl CudaRegion {
-    /// Opens the first `len` bytes of the allocation. The first region of a device creates its context, which takes some hundred
-    /// milliseconds: not on a network thread.
+    /// Opens the first `len` bytes of the allocation. The first region of a device creates its
+    /// context, which takes some hundred milliseconds: not on a network thread.
     ///
     /// # Errors
     /// See [`OpenError`].

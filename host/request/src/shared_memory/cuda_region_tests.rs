@@ -6,8 +6,8 @@ use trtserver_base::ledger::LedgerHolder;
 use trtserver_device::testing::FakeCuda;
 use trtserver_device::{DeviceMemory, GpuStreams};
 
-/// A client with 4096 bytes of GPU memory, and the driver of the server. Two copies of the fake know nothing of each other, as
-/// two processes.
+/// A client with 4096 bytes of GPU memory, and the driver of the server. Two copies of the fake
+/// know nothing of each other, as two processes.
 struct Client {
     streams: GpuStreams,
     memory: DeviceMemory,

@@ -1,16 +1,19 @@
-//! SIGBUS guard: an access to a window whose pages are missing reads zeros instead of ending the process.
+//! SIGBUS guard: an access to a window whose pages are missing reads zeros instead of ending the
+//! process.
 //!
-//! A client may truncate an object while a backend reads it. The access then raises SIGBUS in the thread of the backend, in the
-//! middle of its code. The handler looks the address up in a table of windows; if it is in one, it marks the window, maps
-//! anonymous zero pages over it and returns, so that the instruction is executed again and succeeds. The same happens when
-//! `/dev/shm` is full, or when the memory of a page is defective. Every other SIGBUS goes to the handler that was installed
-//! before, which is usually that of the crash report.
+//! A client may truncate an object while a backend reads it. The access then raises SIGBUS in the
+//! thread of the backend, in the middle of its code. The handler looks the address up in a table of
+//! windows; if it is in one, it marks the window, maps anonymous zero pages over it and returns, so
+//! that the instruction is executed again and succeeds. The same happens when `/dev/shm` is full,
+//! or when the memory of a page is defective. Every other SIGBUS goes to the handler that was
+//! installed before, which is usually that of the crash report.
 //!
-//! The handler uses no lock and no allocation. The slot that it finds cannot change meanwhile: the thread that accesses a window
-//! holds its region. Other slots may change, so a slot is read under its version, as in a seqlock.
+//! The handler uses no lock and no allocation. The slot that it finds cannot change meanwhile: the
+//! thread that accesses a window holds its region. Other slots may change, so a slot is read under
+//! its version, as in a seqlock.
 //!
-//! System calls that are given such an address fail with EFAULT and raise no signal. A thread that blocks SIGBUS cannot be
-//! guarded: the kernel ends the process.
+//! System calls that are given such an address fail with EFAULT and raise no signal. A thread that
+//! blocks SIGBUS cannot be guarded: the kernel ends the process.
 
 use super::limits::{MAX_REGIONS, WindowLimits};
 use libc::{c_int, c_void, siginfo_t};
@@ -30,7 +33,8 @@ pub static GUARD: Guard = Guard {
 /// The guarded windows of this process, and the handler.
 pub struct Guard {
     pub windows: WindowTable<MAX_REGIONS>,
-    /// The handler that was installed before. Never freed, because a signal handler may be reading it.
+    /// The handler that was installed before. Never freed, because a signal handler may be reading
+    /// it.
     previous: AtomicPtr<libc::sigaction>,
     installing: Mutex<()>,
 }
@@ -126,7 +130,8 @@ impl<const N: usize> WindowTable<N> {
         Ok(slot)
     }
 
-    /// Removes a window that is not accessed any more, before its addresses are unmapped and may become another mapping.
+    /// Removes a window that is not accessed any more, before its addresses are unmapped and may
+    /// become another mapping.
     pub fn remove(&self, slot: u32) {
         let mut free = self.free.lock();
         let window = &self.slots[slot as usize];
@@ -159,22 +164,26 @@ impl<const N: usize> WindowTable<N> {
     }
 }
 
-/// The window as a whole: replacing a part of it would need a further mapping, of which the process may have too many.
+/// The window as a whole: replacing a part of it would need a further mapping, of which the process
+/// may have too many.
 fn map_zero_pages(start: usize, len: usize) -> bool {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let start = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: the pages of a window, which its region keeps mapped and of which nothing but bytes is read.
+    // SAFETY: the pages of a window, which its region keeps mapped and of which nothing but bytes
+    // is read.
     let mapped = unsafe { libc::mmap(start, len, access, flags, -1, 0) };
     mapped != libc::MAP_FAILED
 }
 
 thread_local! {
-    /// This thread is in the previous handler. Constant and without a destructor, so that a signal handler may use it.
+    /// This thread is in the previous handler. Constant and without a destructor, so that a signal
+    /// handler may use it.
     static IN_PREVIOUS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Installs the handler, if it is not the current one: a backend may have installed another since the last call.
+/// Installs the handler, if it is not the current one: a backend may have installed another since
+/// the last call.
 pub fn install_sigbus_guard() {
     let _installing = GUARD.installing.lock();
     let mut current: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
@@ -188,7 +197,8 @@ pub fn install_sigbus_guard() {
         return;
     }
     GUARD.previous.store(Box::into_raw(Box::new(current)), Ordering::SeqCst);
-    // Threads with an alternate stack use it; others have their own, of which the handler needs little.
+    // Threads with an alternate stack use it; others have their own, of which the handler needs
+    // little.
     let action = libc::sigaction {
         sa_sigaction: handler,
         sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK,
@@ -215,7 +225,8 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
 
 type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
-/// Calls the previous handler. A handler that passes the signal back to this one gets the default action.
+/// Calls the previous handler. A handler that passes the signal back to this one gets the default
+/// action.
 fn pass_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: null, or an action that `install` leaked.
     let previous = unsafe { GUARD.previous.load(Ordering::SeqCst).as_ref() };
@@ -227,7 +238,8 @@ fn pass_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_voi
         _ if IN_PREVIOUS.get() => end_process(signal, sent),
         _ => {
             IN_PREVIOUS.set(true);
-            // SAFETY: a handler's address; one without SA_SIGINFO ignores the other arguments, which C allows on our platforms.
+            // SAFETY: a handler's address; one without SA_SIGINFO ignores the other arguments,
+            // which C allows on our platforms.
             let handler: Handler = unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
             IN_PREVIOUS.set(false);
@@ -235,7 +247,8 @@ fn pass_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_voi
     }
 }
 
-/// The default action follows: a fault occurs again at the same instruction, a signal that was sent is sent again.
+/// The default action follows: a fault occurs again at the same instruction, a signal that was sent
+/// is sent again.
 fn end_process(signal: c_int, sent: bool) {
     // SAFETY: async-signal-safe.
     unsafe {

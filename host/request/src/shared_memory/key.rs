@@ -1,4 +1,5 @@
-//! Keys of shared-memory objects, as `shm_open` takes them: a file name in `/dev/shm`, with an optional slash before it.
+//! Keys of shared-memory objects, as `shm_open` takes them: a file name in `/dev/shm`, with an
+//! optional slash before it.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,8 @@ const MAX_LEN: usize = 255;
 /// Triton reserves the objects of its Python backend.
 const RESERVED: &str = "triton_python_backend_shm_region_";
 
-/// Whether clients may not register the object. Slashes before the name are ignored, so that they hide nothing.
+/// Whether clients may not register the object. Slashes before the name are ignored, so that they
+/// hide nothing.
 pub fn is_reserved(key: &str) -> bool {
     key.trim_start_matches('/').starts_with(RESERVED)
 }

@@ -57,8 +57,8 @@ impl SystemRegion {
         Self::from_descriptor(name, key, open_object(key)?, offset, len)
     }
 
-    /// As [`SystemRegion::open`], of an object that is open already: in the process of an isolated model, which has the descriptor
-    /// from the server.
+    /// As [`SystemRegion::open`], of an object that is open already: in the process of an isolated
+    /// model, which has the descriptor from the server.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -117,8 +117,8 @@ impl SystemRegion {
         self.len == 0
     }
 
-    /// The first byte. `len()` bytes may be read and written as long as the region exists. Clients may change them at any time,
-    /// so what is checked must be copied first.
+    /// The first byte. `len()` bytes may be read and written as long as the region exists. Clients
+    /// may change them at any time, so what is checked must be copied first.
     pub fn ptr(&self) -> NonNull<u8> {
         self.window.ptr()
     }
@@ -130,14 +130,14 @@ impl SystemRegion {
         SharedRegion { number: *number, name, source, observers }
     }
 
-    /// The error of a request that used the region, if pages were missing since it was opened. The region stays unusable: a
-    /// client that repairs its object registers it again.
+    /// The error of a request that used the region, if pages were missing since it was opened. The
+    /// region stays unusable: a client that repairs its object registers it again.
     pub fn fault(&self) -> Option<Error> {
         self.window.is_faulted().then(|| self.fault_error())
     }
 
-    /// As [`SystemRegion::fault`], for a system call that failed with EFAULT, of which the guard does not know: looks at the size
-    /// of the object.
+    /// As [`SystemRegion::fault`], for a system call that failed with EFAULT, of which the guard
+    /// does not know: looks at the size of the object.
     pub fn recheck(&self) -> Option<Error> {
         let object = fstat(&self.file).map_or(0, |stat| stat.st_size as u64);
         if object < self.offset + self.len as u64 {
@@ -169,8 +169,8 @@ impl Drop for SystemRegion {
 fn open_object(key: &str) -> Result<OwnedFd, OpenError> {
     let path = key::key_path(key).map_err(|why| OpenError::Object(why.to_owned()))?;
     let failed = |e: rustix::io::Errno| OpenError::Object(e.to_string());
-    // Opening a device may have an effect. The name may mean something else when it is opened, so `from_descriptor` checks
-    // what was opened; a FIFO must not block until then.
+    // Opening a device may have an effect. The name may mean something else when it is opened, so
+    // `from_descriptor` checks what was opened; a FIFO must not block until then.
     regular_size(&statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?)?;
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     open(&path, flags, Mode::empty()).map_err(failed)

@@ -1,6 +1,8 @@
-//! The regions that clients registered, by name. All frontends share one registry; both kinds of memory share the names.
+//! The regions that clients registered, by name. All frontends share one registry; both kinds of
+//! memory share the names.
 //!
-//! Requests look names up without a lock. A change replaces the map, under a lock: registering is rare.
+//! Requests look names up without a lock. A change replaces the map, under a lock: registering is
+//! rare.
 
 use super::cuda_region::{CudaRegion, HANDLE_BYTES};
 use super::key;
@@ -111,7 +113,8 @@ impl RegionRegistry {
         })
     }
 
-    /// Registers the first `len` bytes of GPU memory of another process. Not on a network thread, see [`CudaRegion::open`].
+    /// Registers the first `len` bytes of GPU memory of another process. Not on a network thread,
+    /// see [`CudaRegion::open`].
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -161,7 +164,8 @@ impl RegionRegistry {
         Ok(())
     }
 
-    /// Unregisters the region, if there is one of that kind; `None` = of any kind. Requests that use it keep it.
+    /// Unregisters the region, if there is one of that kind; `None` = of any kind. Requests that
+    /// use it keep it.
     pub fn unregister(&self, kind: Option<RegionKind>, name: &str) {
         self.retain(|known, region| {
             known != name || kind.is_some_and(|kind| region.kind() != kind)

@@ -1,4 +1,5 @@
-//! Tensors in regions: inputs are read where the client wrote them, outputs are written where it wants them.
+//! Tensors in regions: inputs are read where the client wrote them, outputs are written where it
+//! wants them.
 
 use super::{RegionRegistry, SystemRegion, UseError};
 use crate::TensorData;

@@ -40,7 +40,8 @@ pub enum MapError {
 }
 
 impl MappedWindow {
-    /// Maps `len` bytes at `offset`, which are in the file. Neither needs to be a multiple of a page.
+    /// Maps `len` bytes at `offset`, which are in the file. Neither needs to be a multiple of a
+    /// page.
     ///
     /// # Errors
     /// The system refuses, or a limit of this process is reached.
@@ -79,7 +80,8 @@ impl MappedWindow {
         self.ptr
     }
 
-    /// Whether pages were missing when the memory was accessed. They are zero since then, and private to this process.
+    /// Whether pages were missing when the memory was accessed. They are zero since then, and
+    /// private to this process.
     pub fn is_faulted(&self) -> bool {
         GUARD.windows.is_faulted(self.slot)
     }

@@ -1,7 +1,8 @@
-//! When a batch is closed: the rule of the dynamic batcher and of the sequence batcher's oldest strategy.
+//! When a batch is closed: the rule of the dynamic batcher and of the sequence batcher's oldest
+//! strategy.
 //!
-//! A scan offers the queued requests in order. [`PendingBatch`] keeps sums only, so that a later scan continues where this
-//! one stopped.
+//! A scan offers the queued requests in order. [`PendingBatch`] keeps sums only, so that a later
+//! scan continues where this one stopped.
 
 use super::CloseReason;
 use super::settings::BatchingSettings;
@@ -70,7 +71,8 @@ struct BestBatch {
 #[derive(Clone, Copy, Debug)]
 struct PendingStop {
     closed: CloseReason,
-    /// It would also have exceeded the largest preferred size, with no preferred size reached before.
+    /// It would also have exceeded the largest preferred size, with no preferred size reached
+    /// before.
     exceeds: bool,
 }
 
@@ -84,19 +86,20 @@ pub enum CloseDecision {
 }
 
 impl PendingBatch {
-    /// False when another request cannot change the verdict at `now`. `in_order`: requests are scanned by age.
+    /// False when another request cannot change the verdict at `now`. `in_order`: requests are
+    /// scanned by age.
     pub fn wants_more(&self, rule: &CloseRule, now: u64, in_order: bool) -> bool {
         if self.stop.is_some() || self.rows >= rule.max_rows {
             return false;
         }
-        // At the largest preferred size the best part is known. Further requests count only once the delay of one has
-        // passed, since all pending ones are executed then.
+        // At the largest preferred size the best part is known. Further requests count only once
+        // the delay of one has passed, since all pending ones are executed then.
         self.rows < rule.largest()
             || rule.delay_ns != 0 && (!in_order || rule.delay_expired(self.oldest, now))
     }
 
-    /// Offers the next request. True: it is pending now. False: the scan ends before it. `compatible` compares it with the
-    /// first request and is not called for that one.
+    /// Offers the next request. True: it is pending now. False: the scan ends before it.
+    /// `compatible` compares it with the first request and is not called for that one.
     pub fn offer(
         &mut self,
         rule: &CloseRule,

@@ -127,12 +127,14 @@ fn different_shape_closes_the_batch() {
     assert_eq!(at(1, &[(1, 0, 0), (1, 1, 0), (3, 0, 0)]), CloseDecision::Take(1, Shape));
     assert_eq!(at(1, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), CloseDecision::Take(2, Preferred));
     assert_eq!(at(100, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), CloseDecision::Take(2, Shape));
-    // Both reasons hold: the preferred size applies before the delay has passed, the shape after it.
+    // Both reasons hold: the preferred size applies before the delay has passed, the shape after
+    // it.
     assert_eq!(at(1, &[(3, 0, 0), (2, 1, 0)]), CloseDecision::Take(1, Full));
     assert_eq!(at(100, &[(3, 0, 0), (2, 1, 0)]), CloseDecision::Take(1, Shape));
 }
 
-/// For requests in order of age a scan ends at the largest preferred size until the delay has passed.
+/// For requests in order of age a scan ends at the largest preferred size until the delay has
+/// passed.
 #[test]
 fn scan_ends_where_the_verdict_is_known() {
     let rule = rule(1000, &[4], DELAY);

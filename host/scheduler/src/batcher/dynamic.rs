@@ -1,7 +1,9 @@
-//! Dynamic batcher: batches for models without sequences. Also serves models without batching, one request at a time.
+//! Dynamic batcher: batches for models without sequences. Also serves models without batching, one
+//! request at a time.
 //!
-//! The requests at the front that fit one batch are *pending*. They are kept from call to call: a request that arrives
-//! behind them continues the scan. Only one that arrives among them, or one of them that leaves, restarts it.
+//! The requests at the front that fit one batch are *pending*. They are kept from call to call: a
+//! request that arrives behind them continues the scan. Only one that arrives among them, or one of
+//! them that leaves, restarts it.
 
 use super::close_rule::{CloseDecision, CloseRule, PendingBatch};
 use super::priority_list::PriorityList;
@@ -48,8 +50,9 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
         }
     }
 
-    /// Appends a request to its level, or gives it back. Wakes an instance if a batch can be closed now, or if the time of
-    /// the next attempt has moved forward: the queue was empty, or this timeout is the earliest.
+    /// Appends a request to its level, or gives it back. Wakes an instance if a batch can be closed
+    /// now, or if the time of the next attempt has moved forward: the queue was empty, or this
+    /// timeout is the earliest.
     pub fn push(
         &mut self,
         item: T,
@@ -133,7 +136,8 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
         }
     }
 
-    /// When [`Self::expire`] has something to do. Too early if the request has left, never too late.
+    /// When [`Self::expire`] has something to do. Too early if the request has left, never too
+    /// late.
     pub fn next_deadline(&self) -> Option<u64> {
         self.timeouts.earliest()
     }
@@ -147,7 +151,8 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
         self.waiting.items()
     }
 
-    /// Whether [`Self::next_batch`] would find a batch. For requests that leave or change places, which wakes no instance.
+    /// Whether [`Self::next_batch`] would find a batch. For requests that leave or change places,
+    /// which wakes no instance.
     pub fn is_batch_ready(&mut self, now: u64) -> bool {
         self.waiting.len() > 0 && self.can_close(now)
     }
@@ -184,8 +189,9 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
 
     fn can_close(&mut self, now: u64) -> bool {
         let Some(rule) = &self.rule else { return true };
-        // If the delay of any request has passed there is a batch: the scan reaches that request or ends before it. This
-        // saves the scans that arrivals of a high level would restart while a request of a low level waits.
+        // If the delay of any request has passed there is a batch: the scan reaches that request or
+        // ends before it. This saves the scans that arrivals of a high level would restart while a
+        // request of a low level waits.
         let oldest = self.waiting.oldest();
         if oldest != NONE && rule.delay_expired(self.waiting.node(oldest).enqueued, now) {
             return true;
@@ -232,8 +238,9 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
             newest = newest.max(self.waiting.node(head).enqueued);
             batch.extend(self.take(head).map(BatchEntry::Request));
         }
-        // The oldest request that stays decides. Within a level only requests that timed out are overtaken, and they do
-        // not count. So a younger request that was taken is of a higher level.
+        // The oldest request that stays decides. Within a level only requests that timed out are
+        // overtaken, and they do not count. So a younger request that was taken is of a higher
+        // level.
         let oldest = self.waiting.oldest();
         self.settings.levels != 0 && oldest != NONE && self.waiting.node(oldest).enqueued < newest
     }

@@ -282,8 +282,8 @@ proptest! {
         }
     }
 
-    /// Instances ask for a batch when woken, after each batch, and at the returned times. Then every request is executed,
-    /// and none waits longer than the delay while an instance is idle.
+    /// Instances ask for a batch when woken, after each batch, and at the returned times. Then
+    /// every request is executed, and none waits longer than the delay while an instance is idle.
     #[test]
     fn simulated_instances_execute_every_request(
         settings in settings(),

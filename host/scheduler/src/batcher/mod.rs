@@ -1,7 +1,9 @@
-//! Batchers: from queued requests, settings and the current time to a batch, or to the time of the next attempt.
+//! Batchers: from queued requests, settings and the current time to a batch, or to the time of the
+//! next attempt.
 //!
-//! Pure decision logic without threads, clock and I/O. [`super::queue`] calls it under the queue's lock, and does the
-//! sleeping, waking and refusing that it asks for. Times are nanoseconds of one monotonic clock.
+//! Pure decision logic without threads, clock and I/O. [`super::queue`] calls it under the queue's
+//! lock, and does the sleeping, waking and refusing that it asks for. Times are nanoseconds of one
+//! monotonic clock.
 
 mod close_rule;
 pub mod dynamic;
@@ -31,7 +33,8 @@ pub trait BatchableRequest {
     fn set_memory(&mut self, _memory: &Self::Memory) {}
 }
 
-/// Identifies a queued request, so that it can be cancelled. Unique among all requests of a batcher.
+/// Identifies a queued request, so that it can be cancelled. Unique among all requests of a
+/// batcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueTicket(pub u64);
 
@@ -46,7 +49,8 @@ pub enum BatchEntry<T> {
 /// Why a batch was closed. Operators see in the metrics why batches are not larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The maximum was reached, or the next request would have exceeded it or the largest preferred size.
+    /// The maximum was reached, or the next request would have exceeded it or the largest preferred
+    /// size.
     Full,
     /// A preferred size was reached.
     Preferred,

@@ -1,8 +1,9 @@
-//! Queued requests in the order of service: by priority level, within a level by arrival, then the requests of that level
-//! that timed out with action `Delay`.
+//! Queued requests in the order of service: by priority level, within a level by arrival, then the
+//! requests of that level that timed out with action `Delay`.
 //!
-//! One linked list through all levels, so that a scan follows `next`. A level only knows the ends of its two parts. Levels
-//! exist while they have requests, because a model may declare 2^64-1 of them.
+//! One linked list through all levels, so that a scan follows `next`. A level only knows the ends
+//! of its two parts. Levels exist while they have requests, because a model may declare 2^64-1 of
+//! them.
 
 use super::QueueTicket;
 use super::slab::{NONE, NodeId, RequestSlab, SlabNode};

@@ -18,7 +18,8 @@ pub struct BatchingSettings {
 pub enum TimeoutAction {
     #[default]
     Reject,
-    /// It is served after all requests of its level that have not timed out, and has no timeout any more.
+    /// It is served after all requests of its level that have not timed out, and has no timeout any
+    /// more.
     Delay,
 }
 
@@ -48,7 +49,8 @@ pub struct DynamicSettings {
 }
 
 impl QueuePolicy {
-    /// Timeout of a request that asks for `requested`, 0 = none. A request can only shorten the policy's.
+    /// Timeout of a request that asks for `requested`, 0 = none. A request can only shorten the
+    /// policy's.
     pub fn timeout_for(&self, requested: u64) -> u64 {
         if self.allow_override && requested != 0 {
             self.timeout_us.min(requested)

@@ -26,8 +26,9 @@ impl TimeoutHeap {
         earliest
     }
 
-    /// A request with an entry leaves before its timeout. `is_queued`: whether a request is still queued. Without this the
-    /// heap would grow with the length of timeouts, even if few requests are queued.
+    /// A request with an entry leaves before its timeout. `is_queued`: whether a request is still
+    /// queued. Without this the heap would grow with the length of timeouts, even if few requests
+    /// are queued.
     pub fn left(&mut self, is_queued: impl Fn(QueueTicket) -> bool) {
         self.live -= 1;
         if self.heap.len() > 2 * self.live + SLACK {

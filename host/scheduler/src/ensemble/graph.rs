@@ -1,4 +1,5 @@
-//! The graph of an ensemble: which step reads and writes which tensors, and which steps an output needs.
+//! The graph of an ensemble: which step reads and writes which tensors, and which steps an output
+//! needs.
 
 use super::step_model::StepModel;
 use std::collections::HashMap;
@@ -21,7 +22,8 @@ pub struct StepPlan {
 pub struct EnsembleStep {
     pub model: Arc<str>,
     pub version: Option<i64>,
-    /// The model's inputs by name, since the model may be replaced by one with other inputs, and the tensors they read.
+    /// The model's inputs by name, since the model may be replaced by one with other inputs, and
+    /// the tensors they read.
     pub reads: Vec<(Arc<str>, usize)>,
     pub writes: Vec<(Arc<str>, usize)>,
 }
@@ -42,8 +44,8 @@ pub struct EnsembleGraph {
     pub writer: Vec<Option<usize>>,
     /// Whether the model of a step is decoupled.
     pub decoupled: Vec<bool>,
-    /// The decoupled step for each of whose responses a step is executed, and for each of whose responses there is a value of a
-    /// tensor.
+    /// The decoupled step for each of whose responses a step is executed, and for each of whose
+    /// responses there is a value of a tensor.
     pub step_source: Vec<Option<usize>>,
     pub tensor_source: Vec<Option<usize>>,
 }
@@ -52,8 +54,8 @@ impl EnsembleGraph {
     /// `decoupled`: whether the model of each step is.
     ///
     /// # Errors
-    /// Two steps write one tensor, which the checks of the configuration exclude. A step, or a response, takes tensors that depend on
-    /// different decoupled steps.
+    /// Two steps write one tensor, which the checks of the configuration exclude. A step, or a
+    /// response, takes tensors that depend on different decoupled steps.
     pub fn new<'a>(
         signature: &'a Arc<ModelSignature>,
         plans: &'a [StepPlan],
@@ -156,7 +158,8 @@ impl EnsembleGraph {
         Ok(found)
     }
 
-    /// The decoupled step for each of whose responses there is a response of the ensemble with these tensors.
+    /// The decoupled step for each of whose responses there is a response of the ensemble with
+    /// these tensors.
     pub fn response_source(&self, tensors: impl Iterator<Item = usize>) -> Option<usize> {
         self.one_source(tensors).unwrap_or(None)
     }

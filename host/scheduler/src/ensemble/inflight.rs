@@ -1,8 +1,8 @@
-//! `max_inflight_requests`: the maximum number of requests that each step of an ensemble has at a time, for all requests to the
-//! ensemble together.
+//! `max_inflight_requests`: the maximum number of requests that each step of an ensemble has at a
+//! time, for all requests to the ensemble together.
 //!
-//! A request beyond the limit waits, without a thread. If it takes a response of a decoupled step, the backend of that step is blocked
-//! when it sends its next response.
+//! A request beyond the limit waits, without a thread. If it takes a response of a decoupled step,
+//! the backend of that step is blocked when it sends its next response.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,7 +59,8 @@ impl InflightLimit {
     fn release(self: &Arc<Self>, step: usize) {
         let mut steps = self.steps.lock();
         steps[step].taken -= 1;
-        // A submission that fails at once releases its slot before it returns: the caller below takes the next one.
+        // A submission that fails at once releases its slot before it returns: the caller below
+        // takes the next one.
         if std::mem::replace(&mut steps[step].submitting, true) {
             return;
         }

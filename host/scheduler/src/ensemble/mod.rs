@@ -1,8 +1,9 @@
 //! Ensembles: a request is executed by several models, step by step, inside the server.
 //!
-//! Tensors pass from step to step by reference, also in GPU memory if all models that read them have instances on GPUs, and also between
-//! the steps of nested ensembles. A step is submitted as soon as all its inputs exist: by the thread of the frontend for the first
-//! steps, by the thread that delivers the last missing tensor for the others.
+//! Tensors pass from step to step by reference, also in GPU memory if all models that read them
+//! have instances on GPUs, and also between the steps of nested ensembles. A step is submitted as
+//! soon as all its inputs exist: by the thread of the frontend for the first steps, by the thread
+//! that delivers the last missing tensor for the others.
 
 pub mod graph;
 mod inflight;
@@ -43,8 +44,8 @@ impl Ensemble {
         Self { graph: Arc::new(graph), steps: StepLookup::LookedUp(models), limit }
     }
 
-    /// The same with the models that serve its steps now, for a request that must complete although models are unloaded
-    /// meanwhile.
+    /// The same with the models that serve its steps now, for a request that must complete although
+    /// models are unloaded meanwhile.
     ///
     /// # Errors
     /// A step's model is not served.

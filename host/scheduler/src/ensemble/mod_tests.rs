@@ -184,7 +184,8 @@ fn cancelled_request_ends_between_steps() {
 
 #[test]
 fn batch_dimension_is_added_or_removed() {
-    // Ensemble and models as (maximum batch size, dims); shapes of the request, of the step's input and of the response.
+    // Ensemble and models as (maximum batch size, dims); shapes of the request, of the step's input
+    // and of the response.
     type Form = (u32, &'static [i64]);
     type Shapes = [&'static [i64]; 3];
     let rows: &[(Form, Form, Shapes)] = &[

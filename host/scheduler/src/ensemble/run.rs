@@ -1,7 +1,8 @@
 //! One request on its way through the steps of an ensemble.
 //!
-//! The lock protects the tensors. It is not held while a step is submitted or cancelled or the response is sent, since each
-//! of these may call back before it returns; nor while tensors are dropped, since that may call a backend that owns them.
+//! The lock protects the tensors. It is not held while a step is submitted or cancelled or the
+//! response is sent, since each of these may call back before it returns; nor while tensors are
+//! dropped, since that may call a backend that owns them.
 
 mod step_request;
 
@@ -197,7 +198,8 @@ impl EnsembleRun {
         self.deliver();
     }
 
-    /// Sends the responses that are complete, in the order of the decoupled step's. One thread at a time.
+    /// Sends the responses that are complete, in the order of the decoupled step's. One thread at a
+    /// time.
     fn deliver(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
@@ -241,8 +243,8 @@ impl EnsembleRun {
         }
     }
 
-    /// The first error ends the request and cancels the other steps. It counts once. (Triton counts a request whose step
-    /// failed twice.)
+    /// The first error ends the request and cancels the other steps. It counts once. (Triton counts
+    /// a request whose step failed twice.)
     fn fail(&self, e: Error) {
         let (submitted, tensors) = {
             let mut state = self.lock();
@@ -305,7 +307,8 @@ impl EnsembleRun {
 }
 
 impl CancelObserver for EnsembleRun {
-    /// Cancels the steps. The first one to end then ends the request, unless all of them may be waiting for a slot.
+    /// Cancels the steps. The first one to end then ends the request, unless all of them may be
+    /// waiting for a slot.
     fn cancelled(&self, _ticket: u64) {
         if self.limit.is_some() {
             return self.fail(Error::new(Code::Cancelled, "request was cancelled"));
@@ -322,7 +325,8 @@ fn deadlock_error() -> Error {
 }
 
 impl RunState {
-    /// Keeps a step's request to cancel it. Requests that have ended are removed before the list would grow.
+    /// Keeps a step's request to cancel it. Requests that have ended are removed before the list
+    /// would grow.
     fn add_submitted(&mut self, responder: &Arc<Responder>) {
         if self.submitted.len() == self.submitted.capacity() {
             self.submitted.retain(|responder| responder.strong_count() > 0);

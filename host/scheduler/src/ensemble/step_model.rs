@@ -13,17 +13,20 @@ pub trait StepModel: Send + Sync {
     fn writes_on_gpu(&self, _name: &str) -> bool {
         false
     }
-    /// Input `name` may be given in GPU memory, since an instance takes it there. An instance that does not copies it.
+    /// Input `name` may be given in GPU memory, since an instance takes it there. An instance that
+    /// does not copies it.
     fn reads_on_gpu(&self, _name: &str) -> bool {
         false
     }
     /// Whether `sequence` has begun and not ended.
     fn has_sequence(&self, sequence: &RequestSequence) -> bool;
-    /// The replaced version of the model that executes `sequence`, if it began there; `exact`: the step names the version.
+    /// The replaced version of the model that executes `sequence`, if it began there; `exact`: the
+    /// step names the version.
     fn begun_on(&self, _sequence: &RequestSequence, _exact: bool) -> Option<Arc<dyn StepModel>> {
         None
     }
-    /// Queues a checked request. It gets its final response whatever happens, possibly before this returns.
+    /// Queues a checked request. It gets its final response whatever happens, possibly before this
+    /// returns.
     fn submit(&self, request: InferRequest);
 }
 

@@ -1,5 +1,6 @@
-//! Responses of decoupled steps in an ensemble. Each has a pool of tensors; a response of the last decoupled step before the outputs
-//! becomes a response of the ensemble. Without locks: [`super::run`] has the lock.
+//! Responses of decoupled steps in an ensemble. Each has a pool of tensors; a response of the last
+//! decoupled step before the outputs becomes a response of the ensemble. Without locks:
+//! [`super::run`] has the lock.
 
 use super::graph::EnsembleGraph;
 use super::tensors::{EnsembleTensor, StepInputs, TensorPool};
@@ -48,7 +49,8 @@ pub enum NextResponse {
 }
 
 impl StepResponses {
-    /// `None` if no decoupled step is executed for the requested outputs. `pool`: the request's, when it is new.
+    /// `None` if no decoupled step is executed for the requested outputs. `pool`: the request's,
+    /// when it is new.
     pub fn for_request(
         graph: &EnsembleGraph,
         requested: &[RequestedOutput],
@@ -108,7 +110,8 @@ impl StepResponses {
         self.step_ended(number);
     }
 
-    /// A step that took response `number` has ended. Without further steps, a response that is not the ensemble's is spent.
+    /// A step that took response `number` has ended. Without further steps, a response that is not
+    /// the ensemble's is spent.
     pub fn step_ended(&mut self, number: u64) {
         let Some(of) = self.open.get_mut(&number) else { return };
         of.executing -= 1;
@@ -139,8 +142,8 @@ impl StepResponses {
         }
     }
 
-    /// The response that is sent next, if no other thread is sending one: then [`StepResponses::delivered`] must follow. `idle`: no
-    /// step is executing.
+    /// The response that is sent next, if no other thread is sending one: then
+    /// [`StepResponses::delivered`] must follow. `idle`: no step is executing.
     pub fn next(
         &mut self,
         graph: &EnsembleGraph,

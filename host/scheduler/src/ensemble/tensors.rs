@@ -1,4 +1,5 @@
-//! The tensors of one ensemble request, and which steps can run. Without locks: [`super::run`] has the lock.
+//! The tensors of one ensemble request, and which steps can run. Without locks: [`super::run`] has
+//! the lock.
 
 use super::graph::EnsembleGraph;
 use smallvec::SmallVec;
@@ -21,8 +22,9 @@ pub struct EnsembleTensor {
 }
 
 impl EnsembleTensor {
-    /// The shape for a model with `dims` dimensions and, if it `batches`, a batch dimension before them. Where only one of
-    /// ensemble and model batches, a batch dimension of 1 is added or removed, unless the tensor fits as it is.
+    /// The shape for a model with `dims` dimensions and, if it `batches`, a batch dimension before
+    /// them. Where only one of ensemble and model batches, a batch dimension of 1 is added or
+    /// removed, unless the tensor fits as it is.
     pub fn shape_for(&self, dims: usize, batches: bool) -> Shape {
         match (self.batched, batches) {
             (false, true) if self.shape.len() == dims => {
@@ -70,7 +72,8 @@ pub struct TensorPool {
 }
 
 impl TensorPool {
-    /// Starts with the ensemble's inputs. A request for no output, which v1 allows, has all of them computed.
+    /// Starts with the ensemble's inputs. A request for no output, which v1 allows, has all of them
+    /// computed.
     pub fn new(
         graph: &EnsembleGraph,
         inputs: &[InputTensor],
@@ -110,7 +113,8 @@ impl TensorPool {
         pool
     }
 
-    /// A pool for a response of the decoupled step `source`. `uses`: the uses that the request's pool counted when it was new.
+    /// A pool for a response of the decoupled step `source`. `uses`: the uses that the request's
+    /// pool counted when it was new.
     pub fn for_response(&self, graph: &EnsembleGraph, source: usize, uses: &[usize]) -> Self {
         let state = |(state, of): (&StepState, &Option<usize>)| match state {
             StepState::PerResponse if *of == Some(source) => StepState::Waiting,
@@ -208,8 +212,8 @@ impl TensorPool {
         }
     }
 
-    /// Takes the steps that can run now. `optional` returns whether a step's input may be absent; `root` is the request's pool, if
-    /// this is another one.
+    /// Takes the steps that can run now. `optional` returns whether a step's input may be absent;
+    /// `root` is the request's pool, if this is another one.
     pub fn take_ready(
         &mut self,
         graph: &EnsembleGraph,
@@ -239,7 +243,8 @@ impl TensorPool {
         !self.steps.contains(&StepState::Waiting)
     }
 
-    /// Reads a tensor. The last read removes it, so that its memory is freed before the request ends.
+    /// Reads a tensor. The last read removes it, so that its memory is freed before the request
+    /// ends.
     pub fn read(&mut self, tensor: usize) -> Option<EnsembleTensor> {
         self.uses[tensor] = self.uses[tensor].saturating_sub(1);
         let slot = match self.uses[tensor] {

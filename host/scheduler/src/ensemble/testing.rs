@@ -141,8 +141,9 @@ impl Default for Setup {
     }
 }
 
-/// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are written as
-/// `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it. Models whose names begin with `gpu` are on GPUs.
+/// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are
+/// written as `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it. Models whose
+/// names begin with `gpu` are on GPUs.
 pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
     let map = |text: &str| -> Vec<(String, String)> {
         let pair = |pair: &str| {
@@ -191,7 +192,8 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
     (Ensemble::new(graph, Arc::clone(&models) as Arc<dyn StepModels>, 0), models)
 }
 
-/// A request with a tensor of this shape in `in` for the named outputs, with its statistics and responses.
+/// A request with a tensor of this shape in `in` for the named outputs, with its statistics and
+/// responses.
 pub fn request(
     ensemble: &Ensemble,
     outputs: &str,

@@ -1,14 +1,15 @@
 //! Slow-batch debt: which instances are fast enough for inline execution.
 //!
-//! Execution time beyond [`FAST_BATCH_NS`] a batch adds to the debt, each batch pays off that much. Above
-//! [`DEBT_LIMIT_NS`] the instance is run by its own thread only.
+//! Execution time beyond [`FAST_BATCH_NS`] a batch adds to the debt, each batch pays off that much.
+//! Above [`DEBT_LIMIT_NS`] the instance is run by its own thread only.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a batch may take on average. Longer ones gain little from saving two context switches of 5 to 30 µs, and keep a
-/// network thread from its connections.
+/// What a batch may take on average. Longer ones gain little from saving two context switches of 5
+/// to 30 µs, and keep a network thread from its connections.
 pub(super) const FAST_BATCH_NS: u64 = 100_000;
-/// Not a single slow batch but several: a thread that the system preempts gives no information about its model.
+/// Not a single slow batch but several: a thread that the system preempts gives no information
+/// about its model.
 pub(super) const DEBT_LIMIT_NS: u64 = 50 * FAST_BATCH_NS;
 /// The slowest batch is paid off by ten thousand fast ones.
 const MAX_DEBT_NS: u64 = 10_000 * FAST_BATCH_NS;

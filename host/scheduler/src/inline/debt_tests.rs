@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Runs a thousand batches of which every `every`th takes `slow_ns`. Returns how many could be run inline, and how many
-/// of the slow ones.
+/// Runs a thousand batches of which every `every`th takes `slow_ns`. Returns how many could be run
+/// inline, and how many of the slow ones.
 fn run_inline(every: usize, slow_ns: u64) -> (usize, usize) {
     let debt = SlowBatchDebt { ns: AtomicU64::new(0) };
     let (mut inline, mut slow_inline) = (0, 0);

@@ -7,15 +7,18 @@ use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 use trtserver_base::sync::{Mutex, MutexGuard};
 
-/// A thread that runs an instance inline executes later requests too, until its own response has waited this long.
+/// A thread that runs an instance inline executes later requests too, until its own response has
+/// waited this long.
 const MAX_RUN_NS: u64 = 30_000;
-/// The same where another process executes. A shorter run would leave more batches to the instance's own thread, which then competes with the
-/// network threads and that process for the processors: 16 callers on two of them get 5 % fewer responses with 30 µs.
+/// The same where another process executes. A shorter run would leave more batches to the
+/// instance's own thread, which then competes with the network threads and that process for the
+/// processors: 16 callers on two of them get 5 % fewer responses with 30 µs.
 const MAX_REMOTE_RUN_NS: u64 = 200_000;
 
 /// A backend instance that may be executed on any thread.
 pub trait InstanceExecutor: Send {
-    /// Executes what was taken from the queue; the backend may respond later. The thread must not wait long unless it `may_wait`.
+    /// Executes what was taken from the queue; the backend may respond later. The thread must not
+    /// wait long unless it `may_wait`.
     fn execute(&mut self, batch: &mut RequestBatch, may_wait: bool);
 
     /// Whether another process executes the batches.
@@ -25,9 +28,10 @@ pub trait InstanceExecutor: Send {
     /// responded.
     fn accepts_ahead(&self) -> bool;
 
-    /// Follows [`InstanceExecutor::execute`]. Delivers the responses of another process, and returns the
-    /// time that its last execution took. If `more`, a further batch is executed next: only
-    /// responses that have arrived are delivered, and no other thread is notified of later ones.
+    /// Follows [`InstanceExecutor::execute`]. Delivers the responses of another process, and
+    /// returns the time that its last execution took. If `more`, a further batch is executed next:
+    /// only responses that have arrived are delivered, and no other thread is notified of later
+    /// ones.
     fn collect(&mut self, more: bool) -> Option<u64>;
 
     /// Whether the backend has few enough outstanding requests to accept another batch.
@@ -40,8 +44,8 @@ pub trait InstanceExecutor: Send {
 /// An instance that one thread at a time runs: its own thread, or a network thread inline.
 pub struct SharedInstance<E> {
     debt: SlowBatchDebt,
-    /// Locked by the thread that the queue lets run the instance, so without contention. `None` once the instance's own
-    /// thread ends: the executor must be dropped there.
+    /// Locked by the thread that the queue lets run the instance, so without contention. `None`
+    /// once the instance's own thread ends: the executor must be dropped there.
     inner: Mutex<Option<InlineState<E>>>,
 }
 
@@ -52,8 +56,8 @@ struct InlineState<E> {
 }
 
 impl<E: InstanceExecutor + 'static> SharedInstance<E> {
-    /// Serves `queue` as instance number `ordinal` until it is closed and empty, on this thread and inline. Returns the
-    /// executor.
+    /// Serves `queue` as instance number `ordinal` until it is closed and empty, on this thread and
+    /// inline. Returns the executor.
     pub fn serve(queue: Arc<RequestQueue>, ordinal: usize, executor: E) -> Option<E> {
         let inner = Mutex::new(Some(InlineState { batch: RequestBatch::default(), executor }));
         let shared = Arc::new(Self { debt: SlowBatchDebt::default(), inner });

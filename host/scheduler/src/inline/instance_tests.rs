@@ -61,8 +61,8 @@ impl InstanceExecutor for Remote {
     }
 }
 
-/// What is executed, and by which thread, once this thread submits `first`: after requests `before`, one at a time, and if it should
-/// `register`, as a network thread.
+/// What is executed, and by which thread, once this thread submits `first`: after requests
+/// `before`, one at a time, and if it should `register`, as a network thread.
 fn executed(before: usize, register: bool) -> Vec<(String, ThreadId)> {
     let (queue, log) = (dynamic(DynamicSettings::default(), 1, false), Log::default());
     let remote =
@@ -95,7 +95,8 @@ fn own_thread_sends_ahead_and_collects_at_the_end() {
     assert_eq!(log[6..], ["fourth, may wait", "all"]);
 }
 
-/// How many batches are sent ahead depends on the time, but a network thread never waits, and never leaves responses behind.
+/// How many batches are sent ahead depends on the time, but a network thread never waits, and never
+/// leaves responses behind.
 #[test]
 fn network_thread_collects_before_it_leaves() {
     let executed = executed(40, true);

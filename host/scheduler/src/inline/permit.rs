@@ -21,7 +21,8 @@ struct PermitMember {
 }
 
 thread_local! {
-    /// `None` in threads of no group, and in a thread that has a permit, so that inline runs do not nest.
+    /// `None` in threads of no group, and in a thread that has a permit, so that inline runs do not
+    /// nest.
     static MEMBER: RefCell<Option<PermitMember>> = const { RefCell::new(None) };
 }
 
@@ -29,8 +30,8 @@ thread_local! {
 pub struct InlinePermit(Option<(PermitMember, Arc<InlineActivity>)>);
 
 impl InlinePermits {
-    /// Permits for a group of `threads` threads, at least two. `wake_idle_thread` makes a sleeping one poll the
-    /// sockets of one that is held up.
+    /// Permits for a group of `threads` threads, at least two. `wake_idle_thread` makes a sleeping
+    /// one poll the sockets of one that is held up.
     pub fn new(threads: usize, wake_idle_thread: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             free: AtomicUsize::new(threads.saturating_sub(1)),
@@ -51,7 +52,8 @@ impl InlinePermits {
 }
 
 impl InlinePermit {
-    /// `None` in a thread that is in no group or has a permit already, and while all permits are taken.
+    /// `None` in a thread that is in no group or has a permit already, and while all permits are
+    /// taken.
     pub fn try_acquire(now: u64) -> Option<Self> {
         let member = MEMBER.try_with(|current| current.try_borrow_mut().ok()?.take());
         let mut member = member.ok()??;

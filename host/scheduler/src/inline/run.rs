@@ -1,4 +1,5 @@
-//! One inline run: this thread has the instance until the queue has no batch, the run is stopped, or it panics.
+//! One inline run: this thread has the instance until the queue has no batch, the run is stopped,
+//! or it panics.
 
 use super::InlinePermit;
 use crate::{RequestBatch, RequestQueue};
@@ -29,7 +30,8 @@ impl<'a> InlineRun<'a> {
         self.queue.take_ready(self.instance, batch)
     }
 
-    /// Ends the run before [`Self::next_batch`] does. `outstanding`: the backend accepts no batch until it has responded.
+    /// Ends the run before [`Self::next_batch`] does. `outstanding`: the backend accepts no batch
+    /// until it has responded.
     pub fn stop(mut self, outstanding: bool) {
         self.ended = true;
         self.queue.stop_inline(self.instance, outstanding);
@@ -37,7 +39,8 @@ impl<'a> InlineRun<'a> {
 }
 
 impl Drop for InlineRun<'_> {
-    /// After a panic the instance cannot continue, as when its own thread panics: requests must not wait for it.
+    /// After a panic the instance cannot continue, as when its own thread panics: requests must not
+    /// wait for it.
     fn drop(&mut self) {
         if !self.ended {
             self.queue.abort_inline(self.instance);

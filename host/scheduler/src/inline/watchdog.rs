@@ -1,6 +1,8 @@
-//! Watchdog: notices a network thread that an inline execution holds up, and wakes an idle one to take over its sockets.
+//! Watchdog: notices a network thread that an inline execution holds up, and wakes an idle one to
+//! take over its sockets.
 //!
-//! It is a thread that sleeps while nothing is executed inline, so that an idle server has no periodic wake-ups.
+//! It is a thread that sleeps while nothing is executed inline, so that an idle server has no
+//! periodic wake-ups.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -25,7 +27,8 @@ pub(super) struct InlineWatchdog {
     wake_idle_thread: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Since when a thread executes, 0 = it does not. On a cache line of its own, since it is written twice for each request.
+/// Since when a thread executes, 0 = it does not. On a cache line of its own, since it is written
+/// twice for each request.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct InlineActivity {
@@ -48,8 +51,8 @@ impl InlineWatchdog {
         }
     }
 
-    /// The activity of a further thread to watch, or `None` where threads cannot be watched. `owner` holds this watchdog,
-    /// which ends with it.
+    /// The activity of a further thread to watch, or `None` where threads cannot be watched.
+    /// `owner` holds this watchdog, which ends with it.
     pub(super) fn watch<O: Send + Sync + 'static>(
         &self,
         owner: &Arc<O>,
@@ -83,8 +86,8 @@ impl InlineWatchdog {
         }
     }
 
-    /// Wakes an idle thread for each one that is newly held up. True while any thread executes. `stalled` has the starts
-    /// of the executions that were found before, by activity.
+    /// Wakes an idle thread for each one that is newly held up. True while any thread executes.
+    /// `stalled` has the starts of the executions that were found before, by activity.
     fn check(&self, now: u64, stalled: &mut Vec<u64>) -> bool {
         let mut activities = self.activities.lock();
         let before = activities.len();
@@ -122,7 +125,8 @@ fn run_watchdog<O>(owner: &Weak<O>, watchdog: fn(&O) -> &InlineWatchdog) {
         }
         idle = 0;
         this.asleep.store(true, Ordering::SeqCst);
-        // A thread stored its start, then read `asleep` as false, and does not unpark us: the second check sees that start.
+        // A thread stored its start, then read `asleep` as false, and does not unpark us: the
+        // second check sees that start.
         if this.check(now_ns(), &mut stalled) {
             this.asleep.store(false, Ordering::SeqCst);
             continue;

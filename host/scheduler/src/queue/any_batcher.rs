@@ -117,7 +117,8 @@ impl QueueBatcher {
         }
     }
 
-    /// Whether requests that are left can form a batch now. Sequences wake their instances by themselves.
+    /// Whether requests that are left can form a batch now. Sequences wake their instances by
+    /// themselves.
     pub(super) fn is_batch_ready(&mut self, now: u64) -> bool {
         match self {
             Self::Dynamic(batcher) => batcher.is_batch_ready(now),

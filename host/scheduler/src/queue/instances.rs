@@ -15,7 +15,8 @@
 //! - `Running`: the own thread is awake; it opens the instance, executes, or asks for a batch.
 //! - `Idle`: the own thread sleeps until it is woken, or until a time that the batcher gave.
 //! - `Waking`: the own thread is notified, but does not hold the queue's lock yet.
-//! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to end.
+//! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to
+//!   end.
 //! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
 
 use crate::batcher::WakeTarget;
@@ -60,9 +61,11 @@ impl QueueInstance {
 
 pub(super) struct QueueInstances {
     all: Vec<QueueInstance>,
-    /// Numbers of the `Idle` instances. The last one to fall asleep is woken first, since its caches are the warmest.
+    /// Numbers of the `Idle` instances. The last one to fall asleep is woken first, since its
+    /// caches are the warmest.
     idle: Vec<usize>,
-    /// Instances that became `Waking` or `Draining` in this step; their threads have to be notified.
+    /// Instances that became `Waking` or `Draining` in this step; their threads have to be
+    /// notified.
     woken: SmallVec<[usize; 2]>,
 }
 
@@ -80,7 +83,8 @@ impl QueueInstances {
         self.all.len()
     }
 
-    /// Makes `instance` `Running`: an instance of the start, a new one, or a retired one whose thread has ended and whose number is used again.
+    /// Makes `instance` `Running`: an instance of the start, a new one, or a retired one whose
+    /// thread has ended and whose number is used again.
     pub(super) fn add(&mut self, instance: usize) {
         match self.all.get_mut(instance) {
             Some(place) if place.retired => *place = QueueInstance::new(),
@@ -133,7 +137,8 @@ impl QueueInstances {
         self.idle.push(instance);
     }
 
-    /// `Idle` to `Waking`, for one instance at most. An instance in another state asks for a batch by itself.
+    /// `Idle` to `Waking`, for one instance at most. An instance in another state asks for a batch
+    /// by itself.
     pub(super) fn wake(&mut self, wake: WakeTarget) {
         let position = match wake {
             WakeTarget::Any => self.idle.len().checked_sub(1),
@@ -152,8 +157,8 @@ impl QueueInstances {
         }
     }
 
-    /// The own thread is awake, by a notification or a timeout: `Waking`, `Draining` or `Idle` to `Running`. True when it
-    /// has to wait for outstanding requests first.
+    /// The own thread is awake, by a notification or a timeout: `Waking`, `Draining` or `Idle` to
+    /// `Running`. True when it has to wait for outstanding requests first.
     pub(super) fn woke(&mut self, instance: usize) -> bool {
         let before = self.all[instance].state;
         debug_assert!(!matches!(before, InstanceState::Running | InstanceState::Inline));

@@ -1,10 +1,13 @@
-//! The queue between frontends and instances of one model version: a batcher under a lock, and threads that sleep and wake.
+//! The queue between frontends and instances of one model version: a batcher under a lock, and
+//! threads that sleep and wake.
 //!
-//! **Locks.** The queue's lock is held for one step of the batcher: a submission, the decision about a batch, a
-//! cancellation, a timeout. A step only records its effects: instances to notify and requests to refuse ([`QueueEffects`]).
-//! They are carried out after the lock is released. So are calls of response sinks and backends and the assembly of
-//! batches, since each of them may take long, or submit another request to this queue. Three locks are taken under the
-//! queue's: a request's, the response order's and the timer's. None of them is held while the queue's lock is taken.
+//! **Locks.** The queue's lock is held for one step of the batcher: a submission, the decision
+//! about a batch, a cancellation, a timeout. A step only records its effects: instances to notify
+//! and requests to refuse ([`QueueEffects`]). They are carried out after the lock is released. So
+//! are calls of response sinks and backends and the assembly of batches, since each of them may
+//! take long, or submit another request to this queue. Three locks are taken under the queue's: a
+//! request's, the response order's and the timer's. None of them is held while the queue's lock is
+//! taken.
 
 mod any_batcher;
 mod instances;
@@ -41,7 +44,8 @@ pub struct RequestQueue {
     state: Mutex<QueueState>,
     threads: InstanceThreads,
     assembler: BatchAssembler,
-    /// Requests are executed one by one in the order of arrival, so that later ones neither join nor overtake a request.
+    /// Requests are executed one by one in the order of arrival, so that later ones neither join
+    /// nor overtake a request.
     independent: bool,
     response_order: Option<Arc<ResponseOrder>>,
     signature: Arc<ModelSignature>,
@@ -53,7 +57,8 @@ struct QueueState {
     batcher: QueueBatcher,
     instances: QueueInstances,
     closed: bool,
-    /// Why no request is accepted any more: an instance ended by a panic, or none is left in service.
+    /// Why no request is accepted any more: an instance ended by a panic, or none is left in
+    /// service.
     out_of_service: Option<Error>,
     /// When the timer calls next, `u64::MAX` = never.
     timer_at: u64,
@@ -116,8 +121,9 @@ impl RequestQueue {
         self.lock().instances.allow_inline(instance, inline);
     }
 
-    /// Instance `instance` may take batches from now on. Instances of the start need no such call; a further one has the
-    /// next number, or the number of a removed instance whose thread has ended.
+    /// Instance `instance` may take batches from now on. Instances of the start need no such call;
+    /// a further one has the next number, or the number of a removed instance whose thread has
+    /// ended.
     pub fn add_instance(&self, instance: usize) {
         self.lock().instances.add(instance);
     }
@@ -171,7 +177,8 @@ impl RequestQueue {
         self.apply(effects);
     }
 
-    /// Wakes instances and sets the timer, which does not call before `not_before`. To be applied when the lock is released.
+    /// Wakes instances and sets the timer, which does not call before `not_before`. To be applied
+    /// when the lock is released.
     fn finish_step(&self, state: &mut QueueState, not_before: u64) -> QueueEffects {
         for wake in state.wakes.drain(..) {
             state.instances.wake(wake);

@@ -1,5 +1,5 @@
-//! The end of a queue: closed, out of service after a panic or without instances, and sequences whose instance lost its
-//! state.
+//! The end of a queue: closed, out of service after a panic or without instances, and sequences
+//! whose instance lost its state.
 
 use super::{QueueState, RequestQueue};
 use crate::batcher::{BatchDecision, BatchEntry, WakeTarget};
@@ -27,8 +27,8 @@ impl RequestQueue {
         )));
     }
 
-    /// `instance` executes no further batch. If it was the last one, or if it may hold sequences, waiting and later
-    /// requests fail with `why`; then the result is true.
+    /// `instance` executes no further batch. If it was the last one, or if it may hold sequences,
+    /// waiting and later requests fail with `why`; then the result is true.
     pub fn retire(&self, instance: usize, why: &Error) -> bool {
         let Some(remaining) = self.take_out(instance) else { return false };
         if !remaining {
@@ -37,13 +37,14 @@ impl RequestQueue {
         !remaining
     }
 
-    /// Removes an instance of a queue without sequences: it executes no further batch and its thread ends. Others, of which
-    /// there is one at least, execute what is queued.
+    /// Removes an instance of a queue without sequences: it executes no further batch and its
+    /// thread ends. Others, of which there is one at least, execute what is queued.
     pub fn remove_instance(&self, instance: usize) {
         self.take_out(instance);
     }
 
-    /// Retires an instance. Returns whether others can execute its requests; `None` if it was retired before.
+    /// Retires an instance. Returns whether others can execute its requests; `None` if it was
+    /// retired before.
     fn take_out(&self, instance: usize) -> Option<bool> {
         let mut state = self.lock();
         if !state.instances.retire(instance) {
@@ -73,7 +74,8 @@ impl RequestQueue {
         }
     }
 
-    /// The process of `instance` ended and lost its state: sequences that have begun there cannot continue.
+    /// The process of `instance` ended and lost its state: sequences that have begun there cannot
+    /// continue.
     pub fn lose_instance_state(&self, instance: usize) {
         let mut state = self.lock();
         let now = now_ns();

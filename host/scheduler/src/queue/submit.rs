@@ -11,8 +11,8 @@ use trtserver_base::stats::FailureReason;
 use trtserver_request::InferRequest;
 
 impl RequestQueue {
-    /// Queues a checked request, and runs an idle instance inline where that is allowed. The request gets its final
-    /// response whatever happens.
+    /// Queues a checked request, and runs an idle instance inline where that is allowed. The
+    /// request gets its final response whatever happens.
     pub fn submit(&self, request: InferRequest) {
         if let Err(error) = self.assembler.check(&request) {
             let _ = request.responder.fail(error, FailureReason::Refused);
@@ -31,9 +31,10 @@ impl RequestQueue {
             request.responder.wrap_sink(|sink| order.enter(sink));
         }
         let responder = Arc::clone(&request.responder);
-        // The reader of a stream must keep reading where later requests may join or overtake this one. Only a network thread
-        // that is not executing can cancel a request whose deadline passes, or send what a backend waits for. Tensors of a device are
-        // copied by the instance's thread, which waits for the copy.
+        // The reader of a stream must keep reading where later requests may join or overtake this
+        // one. Only a network thread that is not executing can cancel a request whose deadline
+        // passes, or send what a backend waits for. Tensors of a device are copied by the
+        // instance's thread, which waits for the copy.
         let may_run_inline = (self.independent || !request.streaming)
             && request.deadline_ns == 0
             && !request.context().may_wait()
@@ -45,7 +46,8 @@ impl RequestQueue {
             if pushed.conflict {
                 conflict = conflict_log.admit(now);
             }
-            // The client disconnected before the cancel token knew the queue, so its cancellation did not reach the queue.
+            // The client disconnected before the cancel token knew the queue, so its cancellation
+            // did not reach the queue.
             if responder.cancel_token.notify(self.me.clone(), pushed.ticket.0) {
                 batcher.cancel(pushed.ticket, now, refused, wakes);
                 state.wake_if_batch_ready(now);

@@ -1,4 +1,5 @@
-//! Batches for instances: taken by their own threads, which sleep while there is none, and by inline runs.
+//! Batches for instances: taken by their own threads, which sleep while there is none, and by
+//! inline runs.
 
 use super::instances::{AfterInline, InstanceState};
 use super::{QueueState, RequestQueue};
@@ -22,8 +23,8 @@ pub struct RequestBatch {
 }
 
 impl RequestQueue {
-    /// Waits for a batch for `instance`, whose own thread this is. False when the queue is closed and empty, or the instance
-    /// is retired.
+    /// Waits for a batch for `instance`, whose own thread this is. False when the queue is closed
+    /// and empty, or the instance is retired.
     pub fn take(&self, instance: usize, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
@@ -72,7 +73,8 @@ impl RequestQueue {
         }
     }
 
-    /// Takes a batch for `instance`, which this thread runs inline. False when there is none now: the run has ended.
+    /// Takes a batch for `instance`, which this thread runs inline. False when there is none now:
+    /// the run has ended.
     pub(crate) fn take_inline(&self, instance: usize, now: u64, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
@@ -98,7 +100,8 @@ impl RequestQueue {
         }
     }
 
-    /// Ends an inline run early. `outstanding`: the own thread has to wait for responses before it takes a batch.
+    /// Ends an inline run early. `outstanding`: the own thread has to wait for responses before it
+    /// takes a batch.
     pub(crate) fn stop_inline(&self, instance: usize, outstanding: bool) {
         let mut state = self.lock();
         let after = if outstanding {
@@ -148,7 +151,8 @@ impl RequestQueue {
         let mut asleep: &[InstanceState] = &[Idle, Inline];
         if let Some(ns) = ns {
             state = woken.wait_timeout(state, Duration::from_nanos(ns)).0;
-            // Waking early is harmless, since the batcher is asked for a batch afterwards. But an inline run has to end first.
+            // Waking early is harmless, since the batcher is asked for a batch afterwards. But an
+            // inline run has to end first.
             asleep = &[Inline];
         }
         while asleep.contains(&state.instances.state(instance)) {
@@ -184,7 +188,8 @@ impl QueueState {
         self.batcher.next_batch(instance, now, entries)
     }
 
-    /// After a batch was taken: another instance asks for the next one. Sequences wake their own instances.
+    /// After a batch was taken: another instance asks for the next one. Sequences wake their own
+    /// instances.
     fn wake_for_remaining(&mut self) {
         if self.batcher.waiting() > 0 && !self.batcher.is_sequence() {
             self.wakes.push(WakeTarget::Any);

@@ -44,7 +44,8 @@ pub fn error(responses: &RecordedResponses) -> Option<(Code, String)> {
     responses.first().and_then(|(r, _)| r.as_ref().err().map(|e| (e.code, e.message.clone())))
 }
 
-/// An instance that responds to all requests, the first one after 2 ms. Returns the ids of each batch.
+/// An instance that responds to all requests, the first one after 2 ms. Returns the ids of each
+/// batch.
 pub fn serve(queue: &Arc<RequestQueue>, instance: usize) -> JoinHandle<Vec<Vec<String>>> {
     let queue = Arc::clone(queue);
     std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! What the own threads of a queue's instances sleep on. Instances may be added while others sleep, so nothing moves.
+//! What the own threads of a queue's instances sleep on. Instances may be added while others sleep,
+//! so nothing moves.
 
 use std::sync::OnceLock;
 use trtserver_base::sync::Condvar;

@@ -1,4 +1,5 @@
-//! Requests that leave the queue unexecuted: cancelled ones, and those whose timeout passes while every instance is busy.
+//! Requests that leave the queue unexecuted: cancelled ones, and those whose timeout passes while
+//! every instance is busy.
 
 use super::{QueueState, RequestQueue};
 use crate::batcher::{QueueTicket, WakeTarget};
@@ -6,8 +7,8 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::timer::DeadlineCallback;
 use trtserver_request::CancelObserver;
 
-/// The timer calls a queue no more often. Only sequence idle limits of microseconds would need more, while a request is
-/// executed.
+/// The timer calls a queue no more often. Only sequence idle limits of microseconds would need
+/// more, while a request is executed.
 pub(super) const MIN_TIMER_INTERVAL_NS: u64 = 200_000;
 
 impl CancelObserver for RequestQueue {
@@ -39,8 +40,8 @@ impl QueueState {
         self.batcher.expire(now, &mut self.refused, &mut self.wakes);
     }
 
-    /// Called after requests left the queue or changed places: the remaining requests may form a batch now, while idle
-    /// instances sleep until a later time.
+    /// Called after requests left the queue or changed places: the remaining requests may form a
+    /// batch now, while idle instances sleep until a later time.
     pub(super) fn wake_if_batch_ready(&mut self, now: u64) {
         if self.instances.any_idle() && self.batcher.is_batch_ready(now) {
             self.wakes.push(WakeTarget::Any);

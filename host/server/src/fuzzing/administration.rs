@@ -10,7 +10,8 @@ use trtserver_config::{ApiGroup, ApiRestrictions, HeaderPattern};
 use trtserver_frontend_v2::http as v2;
 use trtserver_wire::context::FrontendContext;
 
-/// The body of `POST /v2/logging`: the response has all settings, or an error and nothing has changed.
+/// The body of `POST /v2/logging`: the response has all settings, or an error and nothing has
+/// changed.
 pub fn v2_log_settings(bytes: &[u8]) {
     // Tests run oracles in parallel, and the settings must not change meanwhile.
     thread_local!(static CONTEXT: Arc<FrontendContext> = trtserver_wire::echo_testing::context());
@@ -34,7 +35,8 @@ pub fn v2_log_settings(bytes: &[u8]) {
     }
 }
 
-/// A line with a pattern for headers, one with the name of a header, and restrictions: nothing panics, and no error shows a value.
+/// A line with a pattern for headers, one with the name of a header, and restrictions: nothing
+/// panics, and no error shows a value.
 pub fn access_flags(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines();

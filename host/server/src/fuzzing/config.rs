@@ -28,7 +28,8 @@ pub fn v1_header(bytes: &[u8]) {
     round_trip::<InferRequestHeader>(bytes);
 }
 
-/// A parsed message is the same after printing, on one line or several, and parsing. Errors have a position and a message.
+/// A parsed message is the same after printing, on one line or several, and parsing. Errors have a
+/// position and a message.
 fn round_trip<M: Described>(bytes: &[u8]) -> Option<M> {
     let text = std::str::from_utf8(bytes).ok()?;
     let message: M = match text::parse(text) {

@@ -39,8 +39,8 @@ fn parts(request: &UncheckedRequest) -> impl PartialEq + std::fmt::Debug {
     (request.id.clone(), request.outputs.clone(), tensors.collect::<Vec<_>>())
 }
 
-/// Two bytes for the positions where the body is split, then the body of a call. Status, message and response do not depend
-/// on the split.
+/// Two bytes for the positions where the body is split, then the body of a call. Status, message
+/// and response do not depend on the split.
 pub fn grpc_v2_call(bytes: &[u8]) {
     let Some(([first, second], body)) = bytes.split_first_chunk() else { return };
     // This model would execute until the call is cancelled.

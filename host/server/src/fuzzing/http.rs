@@ -24,7 +24,8 @@ pub fn v2_binary(bytes: &[u8]) {
     check_v2(HeaderMap::from_iter([(HEADER_LENGTH, length)]), Bytes::copy_from_slice(body));
 }
 
-/// A v2 generate request, to `generate` and `generate_stream`. Both respond with the same JSON object, or an error message.
+/// A v2 generate request, to `generate` and `generate_stream`. Both respond with the same JSON
+/// object, or an error message.
 pub fn v2_generate(bytes: &[u8]) {
     static CONTEXT: LazyLock<Arc<FrontendContext>> =
         LazyLock::new(trtserver_wire::echo_testing::context);
@@ -109,8 +110,8 @@ fn check_v2(headers: HeaderMap, body: Bytes) {
     assert!(sections.is_empty(), "{} bytes belong to no output", sections.len());
 }
 
-/// A v1 inference request: the length of its header (two bytes), the header, the tensors. Its status is a success, or
-/// an error code and a message.
+/// A v1 inference request: the length of its header (two bytes), the header, the tensors. Its
+/// status is a success, or an error code and a message.
 pub fn v1_infer(bytes: &[u8]) {
     static CONTEXT: LazyLock<Arc<FrontendContext>> =
         LazyLock::new(|| trtserver_frontend_v1::testing::context(""));

@@ -1,4 +1,5 @@
-//! What the process of an isolated model sends over its control connection: responses, log records and metrics.
+//! What the process of an isolated model sends over its control connection: responses, log records
+//! and metrics.
 
 use prost::Message;
 use std::collections::HashSet;
@@ -11,8 +12,9 @@ use trtserver_isolation::wire::MAX_MESSAGE;
 use trtserver_plugin_host::host_api::metric::gather_metrics;
 use trtserver_request::buffer::ALIGN;
 
-/// Bytes over a control connection, see [`frames`]. The first response to each request is delivered as it is, what it says
-/// of the backend is valid or refused, the log keeps a few lines, and metrics are removed with the child.
+/// Bytes over a control connection, see [`frames`]. The first response to each request is delivered
+/// as it is, what it says of the backend is valid or refused, the log keeps a few lines, and
+/// metrics are removed with the child.
 pub fn isolation_control(bytes: &[u8]) {
     // The registry of metrics is one per process.
     static TURN: Mutex<()> = Mutex::new(());
@@ -65,7 +67,8 @@ pub fn isolation_control(bytes: &[u8]) {
     assert!(left.is_none(), "{left:?} is left");
 }
 
-/// Messages as the wire frames them, each behind its length (two bytes). What is left goes over the wire as it is.
+/// Messages as the wire frames them, each behind its length (two bytes). What is left goes over the
+/// wire as it is.
 fn frames(mut bytes: &[u8]) -> Vec<u8> {
     let mut framed = Vec::new();
     while let Some((length, rest)) = bytes.split_first_chunk()
@@ -80,7 +83,8 @@ fn frames(mut bytes: &[u8]) -> Vec<u8> {
     framed
 }
 
-/// The messages in framed bytes; an error for one that is too long. A message that is cut off is not received.
+/// The messages in framed bytes; an error for one that is too long. A message that is cut off is
+/// not received.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], String>> {
     std::iter::from_fn(move || {
         let (length, rest) = bytes.split_first_chunk()?;

@@ -16,15 +16,17 @@ use trtserver_request::{
     TensorSpec,
 };
 
-/// The block that the child has allocated begins so; the rest of its arena is zero. Two numbers, then three strings.
+/// The block that the child has allocated begins so; the rest of its arena is zero. Two numbers,
+/// then three strings.
 const BLOCK: &[u8] = b"\0\0\x80\x3f\0\0\0\x40\x01\0\0\0a\x02\0\0\0bc\0\0\0\0";
 /// Outputs by position. The last one is not in the model's signature.
 const NAMES: [&str; 4] = ["FP", "TEXT", "INT", "GONE"];
 /// The outputs that each of three outstanding requests asks for.
 const REQUESTED: [&[usize]; 3] = [&[0], &[0, 1], &[1]];
 
-/// Records and messages over a work connection, see [`records`]. A second reading of the messages says what must become of each request;
-/// outputs that are delivered lie in the child's arena, and each reference to a block of it is released once.
+/// Records and messages over a work connection, see [`records`]. A second reading of the messages
+/// says what must become of each request; outputs that are delivered lie in the child's arena, and
+/// each reference to a block of it is released once.
 pub fn isolation_work(bytes: &[u8]) {
     let records = records(bytes);
     let began = now_ns();
@@ -103,8 +105,8 @@ pub fn isolation_work(bytes: &[u8]) {
     }
 }
 
-/// Records, each behind its kind and the length of its message (two bytes), as far as the ring takes them. A message on the
-/// socket may be missing, where the length is zero.
+/// Records, each behind its kind and the length of its message (two bytes), as far as the ring
+/// takes them. A message on the socket may be missing, where the length is zero.
 fn records(mut bytes: &[u8]) -> Vec<(Kind, &[u8])> {
     let mut records = Vec::new();
     let mut free = 3 * MAX_RECORD;
@@ -177,7 +179,8 @@ impl RequestOutcomes {
 }
 
 impl ExpectedResponses<'_> {
-    /// Reads messages up to a violation of the protocol, or up to one on the socket that is missing.
+    /// Reads messages up to a violation of the protocol, or up to one on the socket that is
+    /// missing.
     fn read(&mut self, records: &[(Kind, &[u8])]) -> Result<(), String> {
         let on_socket = records.iter().filter(|(kind, m)| *kind == ON_SOCKET && !m.is_empty());
         let mut on_socket = on_socket.map(|(_, message)| *message);
@@ -286,7 +289,8 @@ impl ExpectedResponses<'_> {
     }
 }
 
-/// Whether `count` strings, each behind its length, and at most three further bytes are all there is.
+/// Whether `count` strings, each behind its length, and at most three further bytes are all there
+/// is.
 fn strings(mut data: &[u8], count: i64) -> bool {
     for _ in 0..count {
         let Some((length, rest)) = data.split_first_chunk() else { return false };

@@ -1,5 +1,6 @@
-//! Oracles for fuzzing: each takes bytes as a client, a configuration file or a child process could send them, and panics
-//! when a property does not hold. `fuzz/` drives them with libFuzzer; a unit test runs them over the seeds in `fuzz/seeds`.
+//! Oracles for fuzzing: each takes bytes as a client, a configuration file or a child process could
+//! send them, and panics when a property does not hold. `fuzz/` drives them with libFuzzer; a unit
+//! test runs them over the seeds in `fuzz/seeds`.
 //!
 //! Not part of the server: compiled for tests and with the feature `fuzzing`.
 

@@ -1,4 +1,5 @@
-//! Shared-memory requests of v1 gRPC: our reader of all releases against prost, which knows the messages of v1.8.
+//! Shared-memory requests of v1 gRPC: our reader of all releases against prost, which knows the
+//! messages of v1.8.
 
 use prost::Message;
 use trtserver_frontend_v1::grpc::region_request::read_region_request;

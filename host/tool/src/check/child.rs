@@ -1,5 +1,5 @@
-//! The child process of `plugin check`: runs the scenarios and sends each finding to the parent at once, since the
-//! backend may crash the process.
+//! The child process of `plugin check`: runs the scenarios and sends each finding to the parent at
+//! once, since the backend may crash the process.
 
 use super::findings::{
     FindingLine, Task, begin_scenario, count_breaches, note_seen, report_breach, report_to,

@@ -38,8 +38,8 @@ fn scramble(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
-/// The first difference between responses, with what was expected and what was found. Floating-point numbers may differ
-/// by rounding, since the order of sums may.
+/// The first difference between responses, with what was expected and what was found.
+/// Floating-point numbers may differ by rounding, since the order of sums may.
 pub fn first_difference(expected: &Response, found: &Response) -> Option<String> {
     expected.outputs.iter().find_map(|expected| {
         let name = &expected.name;

@@ -1,7 +1,7 @@
 //! The rule for exports: a plugin exports its entry symbols and nothing else.
 //!
-//! Other exports can be bound to symbols of other libraries that the process has opened, and theirs to them: of two
-//! versions of a C++ library one then runs with data of the other.
+//! Other exports can be bound to symbols of other libraries that the process has opened, and theirs
+//! to them: of two versions of a C++ library one then runs with data of the other.
 
 use super::verdict::ScenarioVerdict;
 use abi_stable::library::ROOT_MODULE_LOADER_NAME;

@@ -79,7 +79,8 @@ impl Kit {
         ]
     }
 
-    /// Checks that unknown names and newer versions have no table. The listed extensions were checked with the file.
+    /// Checks that unknown names and newer versions have no table. The listed extensions were
+    /// checked with the file.
     fn extensions(&self) -> ScenarioVerdict {
         let Some(get) = self.table.get_extension else {
             return ScenarioVerdict::NotApplicable("it offers none".to_owned());

@@ -108,7 +108,8 @@ impl ModelPlan {
         Ok(Self { label, dir, version_dir, version, config, signature, own })
     }
 
-    /// The latest version of the model in `dir`. `complete` asks the backend for what the configuration omits.
+    /// The latest version of the model in `dir`. `complete` asks the backend for what the
+    /// configuration omits.
     pub fn from_dir(
         dir: &Path,
         platforms: &BackendPlatforms,
@@ -142,8 +143,8 @@ impl ModelPlan {
         Self::from_config(config, &dir, &entry, number, false, platforms.flags)
     }
 
-    /// Models of the check with this `max_batch_size`, likely ones first. `dir` is an empty model directory named
-    /// `check`.
+    /// Models of the check with this `max_batch_size`, likely ones first. `dir` is an empty model
+    /// directory named `check`.
     pub fn own(dir: &Path, platforms: &BackendPlatforms, batch: i32) -> Vec<Self> {
         const NAMES: &[(&[&str], &[&str])] = &[
             (&["INPUT0"], &["OUTPUT0"]),
@@ -225,8 +226,8 @@ impl ModelPlan {
         }
     }
 
-    /// A request of `rows` rows for all outputs. Variable dimensions become `variable`; equal arguments give equal
-    /// requests, and another `seed` gives other rows.
+    /// A request of `rows` rows for all outputs. Variable dimensions become `variable`; equal
+    /// arguments give equal requests, and another `seed` gives other rows.
     pub fn request(&self, rows: u32, variable: i64, seed: usize) -> Request {
         let rows = (0..rows as usize).map(|row| seed * 1000 + row);
         self.build_request(&rows.collect::<Vec<_>>(), variable)

@@ -97,7 +97,8 @@ pub fn list_threads() -> BTreeMap<String, String> {
     named.collect()
 }
 
-/// Threads that did not exist `before`. Waits for joined threads, which may be listed a moment longer.
+/// Threads that did not exist `before`. Waits for joined threads, which may be listed a moment
+/// longer.
 pub fn new_threads(before: &BTreeMap<String, String>) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_millis(500);
     loop {

@@ -89,7 +89,8 @@ impl Report {
                     return Finding { promise, state, why: note(text) };
                 }
             }
-            // Nothing exercises a standing promise if the backend does nothing that it is about, or if no request ran.
+            // Nothing exercises a standing promise if the backend does nothing that it is about, or
+            // if no request ran.
             let tried = self.kept.contains_key(REQUEST) || self.broken.contains_key(REQUEST);
             match promise.standing {
                 true if tried => {

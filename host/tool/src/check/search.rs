@@ -1,4 +1,5 @@
-//! The model to check with, if none is given: tries models of the check until a request to one succeeds.
+//! The model to check with, if none is given: tries models of the check until a request to one
+//! succeeds.
 
 use super::execute::execute_one;
 use super::findings::{report_breach, set_scenario};
@@ -7,12 +8,14 @@ use std::path::Path;
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_testkit::{self as testkit, Backend, InstanceSpec};
 
-/// Whether the backend serves models that batch. Known with the model to check with, which batches if it can.
+/// Whether the backend serves models that batch. Known with the model to check with, which batches
+/// if it can.
 pub enum Batching {
     Served,
     /// No model that batches could be opened, for this reason.
     Refused(String),
-    /// A model opens when it batches, and then fails requests that it responds to when it does not batch.
+    /// A model opens when it batches, and then fails requests that it responds to when it does not
+    /// batch.
     Fails(String),
 }
 
@@ -34,11 +37,12 @@ struct RequestFailure {
     refused: bool,
 }
 
-/// The first model of the check that responds: the first that batches, else the first that does not. `dir` is an empty
-/// model directory.
+/// The first model of the check that responds: the first that batches, else the first that does
+/// not. `dir` is an empty model directory.
 ///
 /// # Errors
-/// No model responds. If one opened and the backend broke down, this is reported as a violation, too.
+/// No model responds. If one opened and the backend broke down, this is reported as a violation,
+/// too.
 pub fn find_model(
     backend: &Backend,
     dir: &Path,

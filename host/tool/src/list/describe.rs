@@ -1,4 +1,5 @@
-//! The description of one plugin file, read by a child process that loads, opens and closes the backend.
+//! The description of one plugin file, read by a child process that loads, opens and closes the
+//! backend.
 
 use crate::subprocess;
 use crate::subprocess::ReportPipe;
@@ -43,7 +44,8 @@ pub struct PluginDescription {
 }
 
 impl PluginDescription {
-    /// Replaces what an adapter declares for all its backends. Returns the name of an adapted backend.
+    /// Replaces what an adapter declares for all its backends. Returns the name of an adapted
+    /// backend.
     fn name_from_file(&mut self, file: &PluginFile) -> Option<String> {
         let adapted = file.adapted.as_ref()?;
         let version = self.version.take().unwrap_or_default();
@@ -139,8 +141,8 @@ fn open(
     let (name, dir) = (c_text(name), c_text(&path.parent().unwrap_or(path).to_string_lossy()));
     let (settings, mut handle) = (CTexts::new(settings), null_mut());
     let params = settings.params();
-    // SAFETY: all texts are valid during the call, the scope until after `backend_close`; the result is null or an error
-    // made by the host.
+    // SAFETY: all texts are valid during the call, the scope until after `backend_close`; the
+    // result is null or an error made by the host.
     let opened = unsafe {
         let (scope, n) = (scope.handle(), params.len() as u32);
         take_error((table.backend_open)(

@@ -1,4 +1,5 @@
-//! The shared libraries that a file needs, directly or through others, and that the dynamic loader would not find.
+//! The shared libraries that a file needs, directly or through others, and that the dynamic loader
+//! would not find.
 
 use lddtree::DependencyAnalyzer;
 use serde::Serialize;

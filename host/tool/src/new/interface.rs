@@ -1,5 +1,5 @@
-//! The sources of the crates trtserver-plugin-api and trtserver-plugin-testkit, which `build.rs` packs into this program,
-//! so that a project in Rust needs neither a checkout nor a registry.
+//! The sources of the crates trtserver-plugin-api and trtserver-plugin-testkit, which `build.rs`
+//! packs into this program, so that a project in Rust needs neither a checkout nor a registry.
 
 use flate2::read::GzDecoder;
 use std::io::Read;

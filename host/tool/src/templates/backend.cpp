@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// OUTPUT0 = INPUT0 + INPUT1 and OUTPUT1 = INPUT0 - INPUT1, all FP32. What is thrown becomes an error of the request, or
-// of the load; include/trtserver/backend.hpp says more.
+// SPDX-License-Identifier: Apache-2.0 OUTPUT0 = INPUT0 + INPUT1 and OUTPUT1 = INPUT0 - INPUT1, all
+// FP32. What is thrown becomes an error of the request, or of the load;
+// include/trtserver/backend.hpp says more.
 #include <trtserver/backend.hpp>
 
 #include <algorithm>

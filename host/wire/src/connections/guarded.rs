@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project_lite::pin_project! {
-    /// Ends when the connection does, or `None` when it is ordered to close. Its task must poll it with wakers that all
-    /// wake the same task.
+    /// Ends when the connection does, or `None` when it is ordered to close. Its task must poll it
+    /// with wakers that all wake the same task.
     pub struct GuardedConnection<C> {
         #[pin]
         connection: C,
@@ -44,7 +44,8 @@ impl<C: GracefulConnection> Future for GuardedConnection<C> {
             if ordered == Order::Close as u8 {
                 return Poll::Ready(None);
             }
-            // HTTP/1 puts `Connection: close` into its last response, and closes an idle connection at once.
+            // HTTP/1 puts `Connection: close` into its last response, and closes an idle connection
+            // at once.
             if ordered == Order::Finish as u8 || state.wire == Wire::Http2 {
                 this.connection.as_mut().graceful_shutdown();
             }

@@ -1,6 +1,8 @@
-//! Memory of the head of a request on HTTP/1 that does not arrive at once, drawn from the memory budget until the response is ready.
+//! Memory of the head of a request on HTTP/1 that does not arrive at once, drawn from the memory
+//! budget until the response is ready.
 //!
-//! hyper reads heads of up to 400 KiB into one buffer. Its first bytes are not drawn: each connection has them.
+//! hyper reads heads of up to 400 KiB into one buffer. Its first bytes are not drawn: each
+//! connection has them.
 
 use super::ConnectionState;
 use super::state::Phase;
@@ -29,7 +31,8 @@ impl HeadMemory {
         }
     }
 
-    /// Draws memory for a head that is still incomplete after what was read; gives it back once the response is ready.
+    /// Draws memory for a head that is still incomplete after what was read; gives it back once the
+    /// response is ready.
     ///
     /// # Errors
     /// There is no memory for the head.

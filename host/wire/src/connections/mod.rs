@@ -1,8 +1,10 @@
-//! The open connections of a listener: their number is limited, and connections that make no progress are closed.
+//! The open connections of a listener: their number is limited, and connections that make no
+//! progress are closed.
 //!
-//! Each connection stores what it does, and since when, in its [`ConnectionState`]; that costs a few plain stores a request.
-//! One task checks all of them a few times a second and orders each connection that exceeds a timeout to end. So there is no timer
-//! per connection or request. Times come from a clock that this task advances.
+//! Each connection stores what it does, and since when, in its [`ConnectionState`]; that costs a
+//! few plain stores a request. One task checks all of them a few times a second and orders each
+//! connection that exceeds a timeout to end. So there is no timer per connection or request. Times
+//! come from a clock that this task advances.
 
 mod bodies;
 mod clock;
@@ -40,7 +42,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a full listener looks for a connection to close.
 const FULL_INTERVAL: Duration = Duration::from_millis(20);
-/// At the limit, one in so many connections is closed at a time: each search costs a look at all of them.
+/// At the limit, one in so many connections is closed at a time: each search costs a look at all of
+/// them.
 const EVICT_SHARE: usize = 128;
 
 /// The open connections of one listener, limited in number and in time without progress.
@@ -67,7 +70,8 @@ struct OpenConnections {
 }
 
 impl Connections {
-    /// At most `max` connections. Must be called inside the runtime, on which the task that checks timeouts runs.
+    /// At most `max` connections. Must be called inside the runtime, on which the task that checks
+    /// timeouts runs.
     pub fn new(max: usize, timeouts: Timeouts, calls: &'static OpenCallLimit) -> Arc<Self> {
         let this = Arc::new(Self {
             timeouts,
@@ -84,7 +88,8 @@ impl Connections {
         this
     }
 
-    /// Waits until another connection may be accepted. At the limit, the connection that was idle longest is closed.
+    /// Waits until another connection may be accepted. At the limit, the connection that was idle
+    /// longest is closed.
     pub async fn admit(&self) {
         while self.count() >= self.max {
             let closed = self.closed.notified();
@@ -118,8 +123,8 @@ impl Connections {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Closes the connections that were idle longest; without idle ones, the connections whose request head has been
-    /// incomplete longest. Returns how many.
+    /// Closes the connections that were idle longest; without idle ones, the connections whose
+    /// request head has been incomplete longest. Returns how many.
     pub fn evict(&self) -> usize {
         let now = self.clock.advance();
         let mut found: Vec<(bool, u64, Arc<ConnectionState>)> = Vec::new();
@@ -153,7 +158,8 @@ impl Connections {
         });
     }
 
-    /// Ends all connections: at once where nothing is in progress, the others after their response or after `grace`.
+    /// Ends all connections: at once where nothing is in progress, the others after their response
+    /// or after `grace`.
     pub async fn end_all(&self, grace: Duration) {
         self.draining.store(true, Ordering::SeqCst);
         self.each(|state| state.order(Order::Finish));

@@ -1,9 +1,12 @@
-//! The open gRPC calls of one connection. Each is counted with its headers as soon as they have arrived, until it ends.
+//! The open gRPC calls of one connection. Each is counted with its headers as soon as they have
+//! arrived, until it ends.
 //!
-//! A connection draws on the limits of all connections (`base/src/budget/open_calls.rs`) for several calls at a time, and gives the surplus
-//! back when its timeouts are checked: an ordinary call costs one addition to a counter of its connection and one subtraction.
-//! A few calls of each connection are counted and never refused, so that clients with few calls are served beside one with many.
-//! Inference and all other calls have separate counters: health checks are answered when no inference call is accepted.
+//! A connection draws on the limits of all connections (`base/src/budget/open_calls.rs`) for
+//! several calls at a time, and gives the surplus back when its timeouts are checked: an ordinary
+//! call costs one addition to a counter of its connection and one subtraction. A few calls of each
+//! connection are counted and never refused, so that clients with few calls are served beside one
+//! with many. Inference and all other calls have separate counters: health checks are answered when
+//! no inference call is accepted.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use trtserver_base::budget::{CallGrant, OpenCallLimit};
@@ -80,7 +83,8 @@ pub struct CountedCall {
 pub struct ConnectionCalls {
     inference: ClassCalls,
     other: ClassCalls,
-    /// The call that has begun and whose task is not created yet: its bytes, and its class in the lowest bit. 0 = none.
+    /// The call that has begun and whose task is not created yet: its bytes, and its class in the
+    /// lowest bit. 0 = none.
     begun: AtomicU32,
 }
 

@@ -1,4 +1,5 @@
-//! What is read on an HTTP/2 connection: detects that the preface has arrived, and rewrites `:authority` on Unix sockets.
+//! What is read on an HTTP/2 connection: detects that the preface has arrived, and rewrites
+//! `:authority` on Unix sockets.
 
 use super::ConnectionState;
 use super::unix_authority::UnixAuthority;

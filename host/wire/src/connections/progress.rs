@@ -1,5 +1,5 @@
-//! Progress of a request body on HTTP/2, where one connection has many. Only bodies that do not arrive in one piece are
-//! registered.
+//! Progress of a request body on HTTP/2, where one connection has many. Only bodies that do not
+//! arrive in one piece are registered.
 
 use super::ConnectionState;
 use super::bodies::BodyWait;

@@ -31,7 +31,8 @@ pub enum Phase {
     Responding,
     /// The client does not read the response.
     Blocked,
-    /// A part of a streamed response was sent, and more of it is awaited from the model. HTTP/1 only.
+    /// A part of a streamed response was sent, and more of it is awaited from the model. HTTP/1
+    /// only.
     Streaming,
     /// The client does not read a streamed response.
     StreamBlocked,
@@ -52,7 +53,8 @@ pub enum Order {
     None,
     /// The next response is the last one. On HTTP/2: GOAWAY.
     Last,
-    /// HTTP/1: the body in progress is late. It ends with an error, and the response is the last one.
+    /// HTTP/1: the body in progress is late. It ends with an error, and the response is the last
+    /// one.
     EndBody,
     /// The response in progress is the last one; close at once if there is none.
     Finish,

@@ -8,7 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// An executor of a connection that ends the count of its calls. The service has begun it when it got the request.
+/// An executor of a connection that ends the count of its calls. The service has begun it when it
+/// got the request.
 #[derive(Clone)]
 pub struct CountStreams<E> {
     pub executor: E,

@@ -65,7 +65,8 @@ impl Timeouts {
         limits.into_iter().flatten().min().unwrap_or(Duration::MAX)
     }
 
-    /// What the connection has to do now. Bodies on HTTP/2 that exceed their timeout are ended here.
+    /// What the connection has to do now. Bodies on HTTP/2 that exceed their timeout are ended
+    /// here.
     pub fn judge(&self, state: &ConnectionState, now: u64) -> TimeoutVerdict {
         if state.wire == Wire::Http2 {
             state.bodies.expire(|waits| match waits {
@@ -121,8 +122,8 @@ impl Timeouts {
     }
 }
 
-/// Whether a connection may be closed to make place for another: false for one that is idle, true for one that waits for
-/// the rest of a head; and since when.
+/// Whether a connection may be closed to make place for another: false for one that is idle, true
+/// for one that waits for the rest of a head; and since when.
 pub fn eviction_rank(state: &ConnectionState, now: u64) -> Option<(bool, u64)> {
     let since = state.since_ms();
     match state.phase() {

@@ -1,9 +1,9 @@
 //! Makes the `:authority` of gRPC clients on Unix sockets acceptable.
 //!
-//! gRPC's C core, with which its Python and C++ clients are made, sends the percent-encoded path of the socket, such as
-//! `run%2Fgrpc.sock`. No URI may have such an authority, so h2 resets the stream. It sends the header as a plain literal;
-//! here each `%` of the value becomes `-` before h2 reads the bytes, which changes no length. The server has no use for
-//! the value.
+//! gRPC's C core, with which its Python and C++ clients are made, sends the percent-encoded path of
+//! the socket, such as `run%2Fgrpc.sock`. No URI may have such an authority, so h2 resets the
+//! stream. It sends the header as a plain literal; here each `%` of the value becomes `-` before h2
+//! reads the bytes, which changes no length. The server has no use for the value.
 
 const PREFACE: usize = 24;
 const FRAME_HEAD: usize = 9;

@@ -66,7 +66,8 @@ impl From<tonic::body::Body> for GrpcBody {
     }
 }
 
-/// A part of a body made by tonic. It was counted as a response of its stream until here, so it exists in any case.
+/// A part of a body made by tonic. It was counted as a response of its stream until here, so it
+/// exists in any case.
 fn counted(data: Bytes, unread: Option<&Arc<ConnectionUnread>>) -> Chunk {
     let mut chunk = Chunk::from(data);
     if let Some(unread) = unread

@@ -8,18 +8,22 @@ use http::{HeaderValue, Request};
 pub enum CallKind {
     InferV1,
     InferV2,
-    /// The streams: their clients send messages at any time, and their responses are counted as unread one by one.
+    /// The streams: their clients send messages at any time, and their responses are counted as
+    /// unread one by one.
     StreamV1,
     Stream2018,
     StreamV2,
     Other,
 }
 
-/// What a unary call holds before its message has arrived, without its headers: its HTTP/2 stream and its future.
+/// What a unary call holds before its message has arrived, without its headers: its HTTP/2 stream
+/// and its future.
 const UNARY_BYTES: usize = 4 << 10;
-/// What a stream holds once its first message has arrived, without its messages. Before, it is a tenth.
+/// What a stream holds once its first message has arrived, without its messages. Before, it is a
+/// tenth.
 const STREAM_BYTES: usize = 16 << 10;
-/// Bytes of the table of headers for each header that it has place for, and for each further value of a header.
+/// Bytes of the table of headers for each header that it has place for, and for each further value
+/// of a header.
 const HEADER_BYTES: usize = 112;
 const VALUE_BYTES: usize = 72;
 

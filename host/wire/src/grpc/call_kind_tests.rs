@@ -3,7 +3,8 @@
 use super::*;
 use http::HeaderName;
 
-/// What the tables of a map of headers take, as `http` lays them out: an entry has a hash, links to further values, a name and a value.
+/// What the tables of a map of headers take, as `http` lays them out: an entry has a hash, links to
+/// further values, a name and a value.
 #[test]
 fn headers_are_counted_with_their_table() {
     let entry = size_of::<usize>() * 4 + size_of::<HeaderName>() + size_of::<HeaderValue>();

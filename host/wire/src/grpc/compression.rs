@@ -1,5 +1,5 @@
-//! Compression of inference responses (`--grpc-infer-response-compression-level`), for clients that accept gzip or deflate. Long
-//! ones are compressed on decode workers.
+//! Compression of inference responses (`--grpc-infer-response-compression-level`), for clients that
+//! accept gzip or deflate. Long ones are compressed on decode workers.
 
 use super::body::{GrpcBody, MESSAGE, STATUS};
 use super::unary::{self, PREFIX, percent_encode};
@@ -32,7 +32,8 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// gzip if the client of a call with these headers accepts it, else deflate; `None` if it accepts neither.
+    /// gzip if the client of a call with these headers accepts it, else deflate; `None` if it
+    /// accepts neither.
     pub fn from_headers(headers: &HeaderMap, level: u32) -> Option<Self> {
         let accepts = |coding: &Coding| {
             let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -122,7 +123,8 @@ impl<B: Buf> Read for BufferReader<B> {
 }
 
 pin_project_lite::pin_project! {
-    /// The body of a stream whose messages were compressed: the messages, then trailers with the status.
+    /// The body of a stream whose messages were compressed: the messages, then trailers with the
+    /// status.
     pub struct CompressedStream<S> {
         #[pin]
         messages: S,

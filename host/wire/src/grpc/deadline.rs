@@ -1,4 +1,5 @@
-//! `grpc-timeout`: when the deadline of a call passes, the call ends and its requests are cancelled.
+//! `grpc-timeout`: when the deadline of a call passes, the call ends and its requests are
+//! cancelled.
 
 use http::HeaderMap;
 use std::future::Future;
@@ -45,8 +46,9 @@ pin_project_lite::pin_project! {
     }
 }
 
-/// Runs `work` until the deadline; 0 = none. Fails with DEADLINE_EXCEEDED then, also if the work failed after the deadline: the
-/// scheduler may notice it before the timer does. Dropping the future drops the work, which cancels its requests.
+/// Runs `work` until the deadline; 0 = none. Fails with DEADLINE_EXCEEDED then, also if the work
+/// failed after the deadline: the scheduler may notice it before the timer does. Dropping the
+/// future drops the work, which cancels its requests.
 pub fn run_until_deadline<T, W>(deadline_ns: u64, work: W) -> DeadlineFuture<W>
 where
     W: Future<Output = Result<T, Status>>,

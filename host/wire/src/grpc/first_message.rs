@@ -1,7 +1,8 @@
 //! The wait for the first message of a stream.
 //!
-//! A client may open many streams with a few bytes each. So what a stream needs, queues, buffers and tasks, is made when its first
-//! message has arrived; until then it is a small task that holds the body, and a response whose body waits for that task.
+//! A client may open many streams with a few bytes each. So what a stream needs, queues, buffers
+//! and tasks, is made when its first message has arrived; until then it is a small task that holds
+//! the body, and a response whose body waits for that task.
 
 use super::body::{MESSAGE, STATUS};
 use super::deadline;
@@ -26,8 +27,9 @@ const MAX_TASK: usize = 1 << 10;
 
 type BeginResult = Result<tonic::body::Body, Status>;
 
-/// The body of the response to a stream: `begin` makes it from the body of the request once the first message, or the end, has
-/// arrived. It ends with the status of what came first: the deadline, or the time limit for the first message.
+/// The body of the response to a stream: `begin` makes it from the body of the request once the
+/// first message, or the end, has arrived. It ends with the status of what came first: the
+/// deadline, or the time limit for the first message.
 pub fn respond_after_first_message<B, F>(body: B, deadline_ns: u64, begin: F) -> WaitingBody
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,

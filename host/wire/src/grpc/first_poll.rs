@@ -1,12 +1,14 @@
-//! Polls the HTTP/2 streams that arrived in one read for the first time in one task; only streams that are then pending get
-//! tasks of their own. A request of 64 bytes beside 15 others then takes 10 µs of CPU instead of 24, and 0.2 system calls
-//! instead of 2.4 (docs/performance.md, "Calls that arrive together"; the row `v2-grpc identity 64 c16 own`).
+//! Polls the HTTP/2 streams that arrived in one read for the first time in one task; only streams
+//! that are then pending get tasks of their own. A request of 64 bytes beside 15 others then takes
+//! 10 µs of CPU instead of 24, and 0.2 system calls instead of 2.4 (docs/performance.md, "Calls
+//! that arrive together"; the row `v2-grpc identity 64 c16 own`).
 //!
-//! A request that has arrived completely and is executed inline needs no task and no other thread, and the responses to all
-//! requests of one read are sent in one write. What the thread has not handed over when a model is unexpectedly slow is
-//! rescued: the inline watchdog calls [`FirstPolls::rescue`], which gives the streams that wait behind the slow one to
-//! another thread and wakes the connection to send the responses that are ready. Without it they would wait, since tokio
-//! lets no other thread take the task that was woken last (promise 2.7 of SPECIFICATION.md).
+//! A request that has arrived completely and is executed inline needs no task and no other thread,
+//! and the responses to all requests of one read are sent in one write. What the thread has not
+//! handed over when a model is unexpectedly slow is rescued: the inline watchdog calls
+//! [`FirstPolls::rescue`], which gives the streams that wait behind the slow one to another thread
+//! and wakes the connection to send the responses that are ready. Without it they would wait, since
+//! tokio lets no other thread take the task that was woken last (promise 2.7 of SPECIFICATION.md).
 
 use crate::task::{BoxFuture, Task};
 use std::cell::Cell;
@@ -24,7 +26,8 @@ use trtserver_base::sync::Mutex;
 
 type StreamFuture = BoxFuture;
 
-/// Many streams whose first poll takes long would keep their thread from its sockets: it polls them after this time.
+/// Many streams whose first poll takes long would keep their thread from its sockets: it polls them
+/// after this time.
 const MAX_TURN_NS: u64 = 1_000_000;
 
 /// The streams that hyper has spawned on one connection and that have no task of their own.
@@ -204,7 +207,8 @@ impl FirstPolls {
         entries.push(entry);
     }
 
-    /// Hands the streams and wakes that any thread has put off to other threads. Called when a thread is held up.
+    /// Hands the streams and wakes that any thread has put off to other threads. Called when a
+    /// thread is held up.
     pub fn rescue(&self, runtime: &Handle) {
         for entry in self.0.lock().iter().filter_map(Weak::upgrade) {
             let polled = entry.0.lock().clone();

@@ -69,7 +69,8 @@ async fn slow_streams_are_polled_in_turns_with_other_tasks() {
     }
 }
 
-/// The first stream holds its thread until the others are done; the connection, which the second one wakes, is polled too.
+/// The first stream holds its thread until the others are done; the connection, which the second
+/// one wakes, is polled too.
 #[test]
 fn rescue_hands_streams_and_wakes_to_another_thread() {
     let first_polls = Arc::new(FirstPolls::default());

@@ -27,7 +27,8 @@ fn add_fields(message: &DescriptorProto, scope: &str, fields: &mut Vec<String>) 
     }
 }
 
-/// What `names` finds in the rows of a page, with the place of the row and whether the feature is there.
+/// What `names` finds in the rows of a page, with the place of the row and whether the feature is
+/// there.
 fn listed(page: &str, names: impl Fn(&Row) -> Vec<String>) -> BTreeMap<String, (String, bool)> {
     let mut listed = BTreeMap::new();
     for row in rows(page) {

@@ -1,5 +1,5 @@
-//! The requests of a stream: framing, limits, decompression and decoding as for unary calls, not by tonic, which would do all
-//! of it on network threads and without limits.
+//! The requests of a stream: framing, limits, decompression and decoding as for unary calls, not by
+//! tonic, which would do all of it on network threads and without limits.
 
 use super::unary::{self, MessageBuf, MessageLimits, MessageReceiver, PREFIX, RequestedModel};
 use crate::context::FrontendContext;

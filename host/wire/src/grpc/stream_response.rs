@@ -16,8 +16,9 @@ use tonic::codec::{Codec as _, EncodeBody, SingleMessageCompressionOverride};
 use trtserver_proto::codec::{Codec, Encode, Encoded};
 use trtserver_proto::v2::ServerLiveRequest;
 
-/// Responds with the messages that `serve` returns for the requests of a stream and the deadline of the call. It is called when the
-/// first request has arrived. Refuses requests that are not gRPC calls.
+/// Responds with the messages that `serve` returns for the requests of a stream and the deadline of
+/// the call. It is called when the first request has arrived. Refuses requests that are not gRPC
+/// calls.
 pub fn respond_with_stream<B, M, T, S>(
     ctx: &Arc<FrontendContext>,
     request: Request<B>,
@@ -77,7 +78,8 @@ where
 /// A call whose requests are a stream.
 struct StreamCall<B> {
     ctx: Arc<FrontendContext>,
-    /// Those that are needed to read the requests: the others are not held while the stream is open.
+    /// Those that are needed to read the requests: the others are not held while the stream is
+    /// open.
     headers: HeaderMap,
     deadline_ns: u64,
     body: B,

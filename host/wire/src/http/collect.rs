@@ -1,5 +1,5 @@
-//! Collects the body of a request, for both generations: zero-copy if it arrives in one piece, else with one copy into an
-//! aligned block.
+//! Collects the body of a request, for both generations: zero-copy if it arrives in one piece, else
+//! with one copy into an aligned block.
 
 use crate::disconnect::{DisconnectWatch, RequestBody, RequestBodyError};
 use crate::unread::ConnectionUnread;
@@ -76,7 +76,8 @@ impl<S> ReceivedBody for http_body_util::StreamBody<S> where
 /// Why a body could not be collected.
 #[derive(Debug, PartialEq)]
 pub enum BodyError {
-    /// The body exceeds its limit or its announced length; the number is of the bytes received so far.
+    /// The body exceeds its limit or its announced length; the number is of the bytes received so
+    /// far.
     TooLong(u64),
     /// No memory for the body.
     OutOfMemory(AllocError),
@@ -107,8 +108,9 @@ pub async fn collect_body<B: ReceivedBody>(
             && let Some(length) = spec.length.filter(|length| *length > piece.len() as u64)
         {
             let len = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(pad);
-            // Pages that are never written cost address space only. Unless that is limited, the memory is paid for while it
-            // is filled: an announced length alone occupies none of the budget.
+            // Pages that are never written cost address space only. Unless that is limited, the
+            // memory is paid for while it is filled: an announced length alone occupies none of the
+            // budget.
             if request_memory().counts_address_space() {
                 pay(&mut reservation, len).await.map_err(exhausted)?;
             }

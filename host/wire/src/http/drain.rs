@@ -5,9 +5,9 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use std::pin::Pin;
 
-/// Reads and discards the rest of a body, up to about `most` bytes, and returns the number of bytes read. Clients read the
-/// response only after they have sent everything, and the connection stays usable. Nothing is read of a body that announces
-/// more than `most`.
+/// Reads and discards the rest of a body, up to about `most` bytes, and returns the number of bytes
+/// read. Clients read the response only after they have sent everything, and the connection stays
+/// usable. Nothing is read of a body that announces more than `most`.
 pub async fn drain_body<B: Body<Data = Bytes>>(mut body: Pin<&mut B>, most: u64) -> u64 {
     let mut seen = 0;
     if body.size_hint().exact().is_some_and(|n| n > most) {

@@ -32,8 +32,8 @@ pub fn content_length(headers: &HeaderMap) -> Result<Option<u64>> {
 /// Reads a whole body; see [`collect`].
 ///
 /// # Errors
-/// `too_large`, called with the length of a body that exceeds the limit. Such a body is drained first, because clients read
-/// the response only after they have sent everything.
+/// `too_large`, called with the length of a body that exceeds the limit. Such a body is drained
+/// first, because clients read the response only after they have sent everything.
 pub async fn receive_body<B: ReceivedBody>(
     body: B,
     mut spec: BodySpec<'_>,
@@ -70,8 +70,8 @@ pub async fn receive_body<B: ReceivedBody>(
     }
 }
 
-/// Decompresses a gzip or zlib body to at most `limit` bytes. The body's first bytes decide which of the two it is.
-/// The result is entered under `tag`.
+/// Decompresses a gzip or zlib body to at most `limit` bytes. The body's first bytes decide which
+/// of the two it is. The result is entered under `tag`.
 pub async fn decompress_body(body: Bytes, limit: u64, tag: MemoryTag) -> Result<Bytes> {
     if body.is_empty() {
         return Err(Error::invalid("the compressed request body is empty"));

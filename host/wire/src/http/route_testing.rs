@@ -1,7 +1,7 @@
 //! Compares the routes of a frontend with the tables `method | path` of its compatibility page.
 //!
-//! The router is code, so its routes are found by asking it: every path that is made of the words in its source and is close
-//! to a known one.
+//! The router is code, so its routes are found by asking it: every path that is made of the words
+//! in its source and is close to a known one.
 
 use http::Method;
 use std::collections::BTreeSet;
@@ -59,7 +59,8 @@ fn routes(row: &Row) -> Vec<Route> {
     found
 }
 
-/// Paths of up to three words below `root`, and of up to two words behind every beginning of a route.
+/// Paths of up to three words below `root`, and of up to two words behind every beginning of a
+/// route.
 fn paths(root: &str, routes: &[Route], source: &str) -> BTreeSet<String> {
     let mut words: BTreeSet<&str> = BTreeSet::from(["NAME", "1"]);
     for literal in source.split('"').skip(1).step_by(2) {
@@ -83,8 +84,8 @@ fn paths(root: &str, routes: &[Route], source: &str) -> BTreeSet<String> {
     beginnings.into_iter().chain(one).chain(two).collect()
 }
 
-/// Every path that `accepted` accepts below `root` is on the page, and the router accepts every path of the page.
-/// `source` is the router's source.
+/// Every path that `accepted` accepts below `root` is on the page, and the router accepts every
+/// path of the page. `source` is the router's source.
 pub fn compare(page: &str, root: &str, source: &str, accepted: impl Fn(&Method, &str) -> bool) {
     let rows = rows(page);
     let rows = rows.iter().filter(|row| !row.names("path").is_empty());

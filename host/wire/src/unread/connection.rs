@@ -1,4 +1,5 @@
-//! Unread bytes of one connection, all its streams and calls together. They are drawn from the memory budget.
+//! Unread bytes of one connection, all its streams and calls together. They are drawn from the
+//! memory budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -51,7 +52,8 @@ impl ConnectionUnread {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Further calls of the connection wait: half of the limit is left for the responses to earlier ones.
+    /// Further calls of the connection wait: half of the limit is left for the responses to earlier
+    /// ones.
     pub fn is_half_full(&self) -> bool {
         self.bytes() >= self.limits.per_connection / 2
     }
@@ -70,7 +72,8 @@ impl ConnectionUnread {
     /// Counts `bytes`, until [`ConnectionUnread::release`].
     ///
     /// # Errors
-    /// They exceed the limit together with what is unread already, or the memory budget is exhausted.
+    /// They exceed the limit together with what is unread already, or the memory budget is
+    /// exhausted.
     pub fn count(&self, bytes: usize) -> Result<()> {
         let sum = self.bytes.fetch_add(bytes, Ordering::SeqCst) + bytes;
         let limit = self.limits.per_connection;
@@ -104,7 +107,8 @@ impl ConnectionUnread {
         let _ = self.draw(sum);
     }
 
-    /// Draws memory for `unread` bytes from the budget, except for the first [`SMALL`] bytes of a connection.
+    /// Draws memory for `unread` bytes from the budget, except for the first [`SMALL`] bytes of a
+    /// connection.
     fn draw(&self, unread: usize) -> Result<()> {
         let needed = unread.saturating_sub(SMALL);
         if needed <= self.drawn_bytes.load(Ordering::Relaxed) {
@@ -142,7 +146,8 @@ impl ConnectionUnread {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Blocks a backend until responses were read, for at most `time`. It may have to wait once more.
+    /// Blocks a backend until responses were read, for at most `time`. It may have to wait once
+    /// more.
     pub fn wait(&self, time: Duration, may_proceed: impl Fn() -> bool) {
         self.senders.fetch_add(1, Ordering::SeqCst);
         let lock = self.sender_lock.lock();

@@ -1,8 +1,9 @@
-//! Unread responses: bytes that were sent to a client and that it has not read, limited per stream, per connection
-//! (`--max-unread-per-stream`, `--max-unread-per-connection`), and with all other memory of requests (`--max-request-memory`).
+//! Unread responses: bytes that were sent to a client and that it has not read, limited per stream,
+//! per connection (`--max-unread-per-stream`, `--max-unread-per-connection`), and with all other
+//! memory of requests (`--max-request-memory`).
 //!
-//! A response of a stream is counted from when the backend sends it until it is encoded, every other one from when it is
-//! encoded; the chunks of a body are counted until the socket takes them.
+//! A response of a stream is counted from when the backend sends it until it is encoded, every
+//! other one from when it is encoded; the chunks of a body are counted until the socket takes them.
 
 mod connection;
 mod stream;

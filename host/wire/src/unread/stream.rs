@@ -9,7 +9,8 @@ use trtserver_base::error::{Code, Error, Result};
 use trtserver_request::CancelToken;
 use trtserver_request::unread::{StreamLimit, UnreadAccount, UnreadBacklog, UnreadResponse};
 
-/// How often a waiting backend looks for a cancellation, and for memory that other connections gave back.
+/// How often a waiting backend looks for a cancellation, and for memory that other connections gave
+/// back.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Responses and bytes that were sent on one stream and that its client has not read.
@@ -18,11 +19,13 @@ pub struct StreamUnread {
     connection: Arc<ConnectionUnread>,
     bytes: AtomicUsize,
     responses: AtomicUsize,
-    /// Responses that reached the stream. The others wait for a response of another request, in the order of their model.
+    /// Responses that reached the stream. The others wait for a response of another request, in the
+    /// order of their model.
     delivered: AtomicUsize,
     /// The stream has ended.
     closed: AtomicBool,
-    /// [`ConnectionUnread::read`] when a backend gave up, else the maximum. Until the client reads, no backend waits.
+    /// [`ConnectionUnread::read`] when a backend gave up, else the maximum. Until the client reads,
+    /// no backend waits.
     stalled_at: AtomicU64,
     /// The bytes fell below the limit.
     below_limit: Notify,
@@ -63,7 +66,8 @@ impl StreamUnread {
         UnreadResponse::new(Arc::clone(self) as _, bytes)
     }
 
-    /// Waits until the unread bytes fall below the limit. Returns at once if they did since the last call.
+    /// Waits until the unread bytes fall below the limit. Returns at once if they did since the
+    /// last call.
     pub async fn wait_below_limit(&self) {
         self.below_limit.notified().await;
     }

@@ -92,7 +92,8 @@ fn admit_unlimited(stream: &Arc<StreamUnread>) -> UnreadResponse {
     stream.count_response(100).unwrap()
 }
 
-/// Responses held back for the order of their model cannot be read, so the response that they wait for is admitted.
+/// Responses held back for the order of their model cannot be read, so the response that they wait
+/// for is admitted.
 #[test]
 fn sender_does_not_wait_for_responses_that_cannot_be_read() {
     let stream = stream(100, 1000);

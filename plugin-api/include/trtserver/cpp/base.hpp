@@ -31,7 +31,8 @@ namespace trtserver {
 
 namespace detail {
 
-// The host table; set by the entry symbol before any other entry runs, valid for the life of the process.
+// The host table; set by the entry symbol before any other entry runs, valid for the life of the
+// process.
 TRTSERVER_HIDDEN inline const trts_host_table *host = nullptr;
 // The host's metrics; null when it has none.
 TRTSERVER_HIDDEN inline const trts_metrics_extension *metrics = nullptr;
@@ -71,8 +72,9 @@ enum class Code : std::uint32_t {
   Aborted = TRTS_CODE_ABORTED
 };
 
-// A failure: a code, a text for the client (what()), and TRTS_ERROR_… flags for the host. Throw it anywhere: entries
-// convert it to an error of the host. Other exceptions become Code::Internal with their what().
+// A failure: a code, a text for the client (what()), and TRTS_ERROR_… flags for the host. Throw it
+// anywhere: entries convert it to an error of the host. Other exceptions become Code::Internal with
+// their what().
 class Error : public std::runtime_error {
 public:
   explicit Error(Code code, const std::string &text, std::uint32_t flags = 0)
@@ -155,7 +157,8 @@ private:
   std::size_t size_ = 0;
 };
 
-// The shape of an output, borrowed for one call: from a list of numbers, a vector, or a tensor's shape.
+// The shape of an output, borrowed for one call: from a list of numbers, a vector, or a tensor's
+// shape.
 class Shape {
 public:
   Shape(std::initializer_list<std::int64_t> dims) noexcept { dims_ = {dims.begin(), dims.size()}; }
@@ -165,7 +168,8 @@ public:
   const std::int64_t *data() const noexcept { return dims_.data(); }
   std::uint32_t rank() const noexcept { return static_cast<std::uint32_t>(dims_.size()); }
 
-  // Product of the dimensions times `size`. Throws when a dimension is negative or the product exceeds memory.
+  // Product of the dimensions times `size`. Throws when a dimension is negative or the product
+  // exceeds memory.
   std::uint64_t bytes(const std::string &name, std::size_t size) const {
     std::uint64_t total = size;
     for (const std::int64_t dim : dims_) {
@@ -328,7 +332,8 @@ public:
     return found ? found->text() : std::nullopt;
   }
 
-  // The integer of that name, or `fallback` when there is none. Throws when the value is not an integer.
+  // The integer of that name, or `fallback` when there is none. Throws when the value is not an
+  // integer.
   std::int64_t integer(std::string_view key, std::int64_t fallback) const {
     const auto found = get(key);
     if (!found) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What constructors receive: views of the host's descriptors, and the scope for log, progress and metrics.
+// SPDX-License-Identifier: Apache-2.0 What constructors receive: views of the host's descriptors,
+// and the scope for log, progress and metrics.
 #ifndef TRTSERVER_CPP_CONTEXT_HPP
 #define TRTSERVER_CPP_CONTEXT_HPP
 
@@ -35,8 +35,9 @@ private:
 // A label of a metric: name and value.
 using Label = std::pair<std::string, std::string>;
 
-// The log, the load progress and the metrics of one backend, model or instance. Owned by the host; copy it freely and use
-// it from any thread, but not after the object that received it is destroyed: join your threads before.
+// The log, the load progress and the metrics of one backend, model or instance. Owned by the host;
+// copy it freely and use it from any thread, but not after the object that received it is
+// destroyed: join your threads before.
 class Scope {
 public:
   explicit Scope(trts_scope *raw) noexcept : raw_(raw), level_(detail::host->log_level(raw)) {}
@@ -46,20 +47,22 @@ public:
     return level_ != nullptr && level <= __atomic_load_n(level_, __ATOMIC_RELAXED);
   }
 
-  // Writes a record. The macros fill in file and line, and evaluate the text only when the level is enabled.
+  // Writes a record. The macros fill in file and line, and evaluate the text only when the level is
+  // enabled.
   void log(std::uint32_t level, const char *file, int line, const std::string &text) const noexcept {
     if (enabled(level)) {
       detail::host->log(raw_, level, trts_text(file), static_cast<std::uint32_t>(line), detail::str(text));
     }
   }
 
-  // Reports the progress of a load, 0 to 1000. Returns true when the load was abandoned: throw soon.
+  // Reports the progress of a load, 0 to 1000. Returns true when the load was abandoned: throw
+  // soon.
   bool progress(const std::string &stage, std::uint32_t permille) const noexcept {
     return detail::host->progress(raw_, detail::str(stage), permille) != 0;
   }
 
-  // The same name and labels twice is the same metric; another kind or other label names throw, and so does a host
-  // without the metrics extension.
+  // The same name and labels twice is the same metric; another kind or other label names throw, and
+  // so does a host without the metrics extension.
   Counter counter(const std::string &name, const std::string &help, const std::vector<Label> &labels = {}) const {
     return Counter(metric(TRTS_METRIC_COUNTER, name, help, labels));
   }
@@ -67,16 +70,18 @@ public:
     return Gauge(metric(TRTS_METRIC_GAUGE, name, help, labels));
   }
 
-  // Memory for the backend's own use: CPU memory, zeroed, or on hosts with devices pinned or GPU memory with arbitrary
-  // contents. `align` is 0 or a power of two up to 64, for GPU memory up to 256.
+  // Memory for the backend's own use: CPU memory, zeroed, or on hosts with devices pinned or GPU
+  // memory with arbitrary contents. `align` is 0 or a power of two up to 64, for GPU memory up to
+  // 256.
   HostMemory allocate(trts_memory memory, std::uint64_t bytes, std::uint64_t align = 0) const {
     trts_buf block{};
     detail::check(extension(detail::memory, TRTS_EXTENSION_MEMORY)
                       ->memory_alloc(raw_, memory, bytes, align, 0, nullptr, &block));
     return HostMemory(block);
   }
-  // Reports how many bytes of a memory type and device the backend holds for this scope beside memory of the host.
-  // Replaces the former report of that type and device; report 0 when they are freed.
+  // Reports how many bytes of a memory type and device the backend holds for this scope beside
+  // memory of the host. Replaces the former report of that type and device; report 0 when they are
+  // freed.
   void report_memory(trts_memory memory, std::uint64_t bytes) const {
     detail::check(extension(detail::memory, TRTS_EXTENSION_MEMORY)->memory_report(raw_, memory, bytes));
   }
@@ -85,8 +90,8 @@ public:
     detail::check(extension(detail::device, TRTS_EXTENSION_DEVICE)->event_new(raw_, device_id, &made));
     return Event(made);
   }
-  // Reports an error that the device may not survive, such as an illegal address. Returns whether the host found the device
-  // lost; if not, only the caller is affected.
+  // Reports an error that the device may not survive, such as an illegal address. Returns whether
+  // the host found the device lost; if not, only the caller is affected.
   bool device_fault(std::int32_t device_id, const std::string &reason) const {
     std::uint32_t verdict = TRTS_DEVICE_WORKS;
     detail::check(extension(detail::device, TRTS_EXTENSION_DEVICE)
@@ -135,7 +140,8 @@ private:
 #define TRTSERVER_INFO(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_INFO, text)
 #define TRTSERVER_VERBOSE(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_VERBOSE, text)
 
-// For the constructor of a backend. Its texts and settings are borrowed for the call: copy what you store.
+// For the constructor of a backend. Its texts and settings are borrowed for the call: copy what you
+// store.
 class BackendContext {
 public:
   BackendContext(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings, std::uint32_t n) noexcept
@@ -174,8 +180,8 @@ private:
   const trts_tensor_decl *raw_;
 };
 
-// One version of a model. The host's descriptor behind it is valid until the model is closed: copy the context freely and
-// store it in the model (in `autocomplete` it is borrowed for the call).
+// One version of a model. The host's descriptor behind it is valid until the model is closed: copy
+// the context freely and store it in the model (in `autocomplete` it is borrowed for the call).
 class ModelContext {
 public:
   explicit ModelContext(const trts_model_desc *raw) noexcept : raw_(raw), scope_(raw->scope) {}
@@ -201,9 +207,9 @@ public:
   TensorDecl output(std::size_t i) const noexcept { return TensorDecl(&raw_->outputs[i]); }
   // 0 = the model does not batch.
   std::int32_t max_batch_size() const noexcept { return raw_->max_batch_size; }
-  // For the constructor of the model: what autocomplete handed over for this version in Completion::state. Null if it did
-  // not, if it is of another type, if the configuration was not completed, or if that happened in another process (isolated
-  // models). Borrowed for the call.
+  // For the constructor of the model: what autocomplete handed over for this version in
+  // Completion::state. Null if it did not, if it is of another type, if the configuration was not
+  // completed, or if that happened in another process (isolated models). Borrowed for the call.
   template <class T> const T *state() const noexcept { return std::any_cast<T>(static_cast<const std::any *>(raw_->state)); }
   // The backend may add what the configuration omits; see `autocomplete` in backend.hpp.
   bool autocomplete() const noexcept { return raw_->autocomplete != 0; }
@@ -226,7 +232,8 @@ struct DirEntry {
   bool is_dir; // or a link to one
 };
 
-// A version directory, and the platform of which a model is looked for. Borrowed for the call of `model_probe`.
+// A version directory, and the platform of which a model is looked for. Borrowed for the call of
+// `model_probe`.
 class ModelProbe {
 public:
   explicit ModelProbe(const trts_probe_desc *raw) noexcept : raw_(raw) {}
@@ -260,7 +267,8 @@ public:
   std::uint32_t ordinal() const noexcept { return raw_->ordinal; }
   // GPU ordinal; -1 on the CPU.
   std::int32_t device_id() const noexcept { return raw_->device_id; }
-  // Streams of the host for this instance (CUstream): compute, copies to the device, copies from it; null without a GPU.
+  // Streams of the host for this instance (CUstream): compute, copies to the device, copies from
+  // it; null without a GPU.
   void *stream() const noexcept { return raw_->cu_stream; }
   void *copy_in() const noexcept { return raw_->cu_copy_in; }
   void *copy_out() const noexcept { return raw_->cu_copy_out; }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// GPUs: events, copies, and memory of the host. When memory of the host is ready: trts.device in ../extensions.h.
+// SPDX-License-Identifier: Apache-2.0 GPUs: events, copies, and memory of the host. When memory of
+// the host is ready: trts.device in ../extensions.h.
 #ifndef TRTSERVER_CPP_DEVICE_HPP
 #define TRTSERVER_CPP_DEVICE_HPP
 
@@ -11,8 +11,8 @@ constexpr trts_memory cpu_memory() noexcept { return {TRTS_MEMORY_CPU, 0}; }
 constexpr trts_memory pinned_memory() noexcept { return {TRTS_MEMORY_PINNED, 0}; }
 constexpr trts_memory gpu_memory(std::int32_t device_id) noexcept { return {TRTS_MEMORY_GPU, device_id}; }
 
-// A point in the work of a stream (CUstream); counts as reached until it is recorded. Made by Scope::event. Move it to any
-// thread. Destroyed, it is freed, reached or not.
+// A point in the work of a stream (CUstream); counts as reached until it is recorded. Made by
+// Scope::event. Move it to any thread. Destroyed, it is freed, reached or not.
 class Event {
 public:
   explicit Event(trts_event *raw) noexcept : raw_(raw) {}
@@ -43,8 +43,8 @@ private:
   trts_event *raw_;
 };
 
-// Copies bytes between any two memories in the order of the stream; without a stream, returns when the copy is done. Both
-// must stay valid until then.
+// Copies bytes between any two memories in the order of the stream; without a stream, returns when
+// the copy is done. Both must stay valid until then.
 inline void copy(void *to, trts_memory to_memory, const void *from, trts_memory from_memory, std::uint64_t bytes,
                  void *stream) {
   if (detail::device == nullptr) {
@@ -53,14 +53,16 @@ inline void copy(void *to, trts_memory to_memory, const void *from, trts_memory 
   detail::check(detail::device->copy(to, to_memory, from, from_memory, bytes, stream));
 }
 
-// Makes later work of the stream wait until memory of the host is ready; not needed on the instance's compute stream.
+// Makes later work of the stream wait until memory of the host is ready; not needed on the
+// instance's compute stream.
 inline void wait_ready(const trts_buf &block, void *stream) {
   if (block.ready != nullptr) {
     detail::check(detail::device->event_wait(block.ready, stream));
   }
 }
 
-// Memory of the host for the backend's own use, made by Scope::allocate. Freed when destroyed; not after its scope is closed.
+// Memory of the host for the backend's own use, made by Scope::allocate. Freed when destroyed; not
+// after its scope is closed.
 class HostMemory {
 public:
   explicit HostMemory(const trts_buf &block) noexcept : block_(block) {}

@@ -7,7 +7,8 @@
 
 namespace trtserver {
 
-// Elements of STRING data, each a little-endian 32-bit byte count and that many bytes; views into `bytes`.
+// Elements of STRING data, each a little-endian 32-bit byte count and that many bytes; views into
+// `bytes`.
 inline std::vector<std::string_view> strings_in(Span<const char> bytes) {
   std::vector<std::string_view> all;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -46,8 +47,8 @@ public:
   // The parts as the host stores them.
   Span<const trts_buf> parts() const noexcept { return {raw_->parts, raw_->n_parts}; }
 
-  // The elements in place. Throws if T is not the tensor's type, or if the bytes are in several parts or unaligned (set
-  // BackendInfo::align to prevent that); to_vector always works.
+  // The elements in place. Throws if T is not the tensor's type, or if the bytes are in several
+  // parts or unaligned (set BackendInfo::align to prevent that); to_vector always works.
   template <class T> Span<const T> as() const {
     expect(dtype_of<T>);
     const Span<const char> all = bytes();
@@ -113,7 +114,8 @@ private:
   const trts_tensor *raw_;
 };
 
-// One request. Two pointers: copy it freely. Owned by the host: valid until execute returns, on its thread.
+// One request. Two pointers: copy it freely. Owned by the host: valid until execute returns, on its
+// thread.
 class Request {
 public:
   Request(const trts_request *raw, detail::RequestState *state) noexcept : raw_(raw), state_(state) {}
@@ -170,13 +172,13 @@ public:
 
   // Creates a response: send or destroy it before creating the next.
   Response new_response() const { return Response(raw_->responder, state_); }
-  // Finishes the request with an error, or (finish) without a further response. Does nothing when the request is finished
-  // or detached.
+  // Finishes the request with an error, or (finish) without a further response. Does nothing when
+  // the request is finished or detached.
   void fail(const Error &error) const noexcept { finish_with(&error); }
   void finish() const noexcept { finish_with(nullptr); }
 
-  // Detaches the responder from execute, to respond later from any thread. The inputs are released when execute returns:
-  // copy what is needed.
+  // Detaches the responder from execute, to respond later from any thread. The inputs are released
+  // when execute returns: copy what is needed.
   Responder detach() const {
     if (state_->detached || state_->finished) {
       throw Error::internal("this request is already detached or finished");
@@ -197,11 +199,13 @@ private:
   detail::RequestState *state_;
 };
 
-// An input over all requests of a batch, read-only: Batch::gather. The bytes are valid until execute returns.
+// An input over all requests of a batch, read-only: Batch::gather. The bytes are valid until
+// execute returns.
 struct Gathered {
   std::string name;
   Dtype dtype;
-  // As in the requests, with the rows of all of them first when the model batches; of a ragged input the number of elements.
+  // As in the requests, with the rows of all of them first when the model batches; of a ragged
+  // input the number of elements.
   std::vector<std::int64_t> shape;
   Span<const char> bytes;
 
@@ -213,9 +217,9 @@ struct Gathered {
   }
 };
 
-// The unit of execution. Respond to each request by itself, or gather, compute once and scatter. A request that is neither
-// finished nor detached when execute returns gets its rows of the scattered outputs, or an error if there are none; when
-// execute throws, that error.
+// The unit of execution. Respond to each request by itself, or gather, compute once and scatter. A
+// request that is neither finished nor detached when execute returns gets its rows of the scattered
+// outputs, or an error if there are none; when execute throws, that error.
 class Batch {
 public:
   explicit Batch(trts_batch *raw) : raw_(raw), state_(raw->n_requests) {}
@@ -233,8 +237,9 @@ public:
   void mark_compute_start() noexcept { raw_->compute_start_ns = detail::host->now_ns(); }
   void mark_compute_end() noexcept { raw_->compute_end_ns = detail::host->now_ns(); }
 
-  // The input at `position` of all requests: rows one after another. Copies only when the inputs of several requests are not
-  // adjacent in memory. Throws when shapes differ beyond the batch dimension, unless the input is ragged or a batch input.
+  // The input at `position` of all requests: rows one after another. Copies only when the inputs of
+  // several requests are not adjacent in memory. Throws when shapes differ beyond the batch
+  // dimension, unless the input is ragged or a batch input.
   Gathered gather(std::uint32_t position) const {
     const trts_buf block = gather_block(position, cpu_memory());
     const Tensor first(&raw_->requests[0]->inputs[position]);
@@ -261,24 +266,26 @@ public:
     return {std::string(first.name()), first.dtype(), std::move(shape), bytes};
   }
 
-  // The same in other memory, such as that of the instance's device. Ready for work submitted to the instance's compute
-  // stream, and to `stream`; valid until execute returns and, with finish_after, until its event is reached.
+  // The same in other memory, such as that of the instance's device. Ready for work submitted to
+  // the instance's compute stream, and to `stream`; valid until execute returns and, with
+  // finish_after, until its event is reached.
   trts_buf gather_block(std::uint32_t position, trts_memory memory, void *stream = nullptr) const {
     trts_buf block{};
     detail::check(detail::host->gather(raw_, position, memory, TRTS_GATHER_ROWS, stream, &block));
     return block;
   }
 
-  // Memory of the host for an output of all requests; the shape begins with rows() when the model batches. 64-byte
-  // aligned, valid until execute returns, empty if no request asked for it. Once per output; not while a response exists.
+  // Memory of the host for an output of all requests; the shape begins with rows() when the model
+  // batches. 64-byte aligned, valid until execute returns, empty if no request asked for it. Once
+  // per output; not while a response exists.
   template <class T> Span<T> scatter(const std::string &name, const Shape &shape) {
     const std::uint64_t bytes = shape.bytes(name, sizeof(T));
     return detail::elements<T>(name, scatter_block(name, dtype_of<T>, shape, bytes, cpu_memory()));
   }
 
-  // The same in other memory, such as that of the instance's device; the host may choose CPU memory all the same. Ready for
-  // work submitted to the instance's compute stream; written until the event of finish_after or, without one, by what was
-  // submitted to that stream during execute.
+  // The same in other memory, such as that of the instance's device; the host may choose CPU memory
+  // all the same. Ready for work submitted to the instance's compute stream; written until the
+  // event of finish_after or, without one, by what was submitted to that stream during execute.
   trts_buf scatter_block(const std::string &name, Dtype dtype, const Shape &shape, std::uint64_t bytes,
                          trts_memory memory) {
     trts_buf block{};
@@ -288,8 +295,9 @@ public:
     return block;
   }
 
-  // Ends the batch with an event: outputs in GPU memory are read, and inputs reused, once it is reached. Needed only with
-  // streams of the backend's own: without it, the host waits for what was submitted to the instance's compute stream.
+  // Ends the batch with an event: outputs in GPU memory are read, and inputs reused, once it is
+  // reached. Needed only with streams of the backend's own: without it, the host waits for what was
+  // submitted to the instance's compute stream.
   void finish_after(Event event) noexcept { after_ = std::move(event); }
 
   // The same in memory of the backend; see Response::adopt.

@@ -42,7 +42,8 @@ inline trts_backlog backlog(trts_responder *responder) {
 
 template <class Owner> void release(void *owner) { delete static_cast<Owner *>(owner); }
 
-// Passes the memory of `owner` to `adopt(buffer, release, ctx)`, which takes ownership, also on failure.
+// Passes the memory of `owner` to `adopt(buffer, release, ctx)`, which takes ownership, also on
+// failure.
 template <class Owner, class Adopt> void adopt(Owner owner, Adopt &&adopt) {
   auto owned = std::make_unique<Owner>(std::move(owner));
   trts_buf part{};
@@ -62,8 +63,9 @@ template <class T> Span<T> elements(const std::string &name, const trts_buf &blo
 
 } // namespace detail
 
-// One response under construction, owned by the backend until sent; destroyed unsent, it is discarded. Send or destroy
-// one before creating the next of the same request. One thread at a time.
+// One response under construction, owned by the backend until sent; destroyed unsent, it is
+// discarded. Send or destroy one before creating the next of the same request. One thread at a
+// time.
 //
 // An output that was not requested is accepted and discarded: its span is empty.
 class Response {
@@ -83,8 +85,9 @@ public:
     }
   }
 
-  // Memory of the host for an output: what is written there is sent as it is. 64-byte aligned, uninitialized, valid until
-  // the response is sent or destroyed. The shape begins with the request's batch size when the model batches.
+  // Memory of the host for an output: what is written there is sent as it is. 64-byte aligned,
+  // uninitialized, valid until the response is sent or destroyed. The shape begins with the
+  // request's batch size when the model batches.
   template <class T> Span<T> output(const std::string &name, const Shape &shape) {
     return detail::elements<T>(name, block(name, dtype_of<T>, shape, shape.bytes(name, sizeof(T))));
   }
@@ -94,9 +97,10 @@ public:
     return detail::elements<char>(name, block(name, dtype, shape, bytes));
   }
 
-  // As output_bytes, in other memory, such as that of the instance's device; the host may choose CPU memory all the same.
-  // Ready for work submitted to the instance's compute stream; written until the event of send_after or, without one, by
-  // what was submitted to that stream before the response is sent.
+  // As output_bytes, in other memory, such as that of the instance's device; the host may choose
+  // CPU memory all the same. Ready for work submitted to the instance's compute stream; written
+  // until the event of send_after or, without one, by what was submitted to that stream before the
+  // response is sent.
   trts_buf output_block(const std::string &name, Dtype dtype, const Shape &shape, std::uint64_t bytes, trts_memory memory) {
     trts_buf block{};
     detail::check(detail::host->output_alloc(raw_, detail::str(name), static_cast<std::uint32_t>(dtype), shape.rank(),
@@ -120,9 +124,9 @@ public:
     adopt(name, Dtype::String, shape, std::move(all));
   }
 
-  // Adds an output in memory of the backend, without a copy: anything with data() and size(), such as a vector or a
-  // string. The host takes ownership and destroys it exactly once on any thread, also when this throws or the output was
-  // not requested.
+  // Adds an output in memory of the backend, without a copy: anything with data() and size(), such
+  // as a vector or a string. The host takes ownership and destroys it exactly once on any thread,
+  // also when this throws or the output was not requested.
   template <class Owner> void adopt(const std::string &name, Dtype dtype, const Shape &shape, Owner owner) {
     detail::adopt(std::move(owner), [&](const trts_buf &part, trts_release_fn release, void *ctx) {
       return detail::host->output_adopt(raw_, detail::str(name), static_cast<std::uint32_t>(dtype), shape.rank(),
@@ -150,10 +154,12 @@ public:
   void send() { send_with(TRTS_SEND_FINAL); }
   // The same; outputs in GPU memory are read once the event is reached. The response leaves then.
   void send_after(Event event) { send_with(TRTS_SEND_FINAL, event.release()); }
-  // Sends a response that is not the final one; the model configuration must say that the model is decoupled. Waits for a
-  // client that reads slowly; throws an Error of code Cancelled when the client disconnects.
+  // Sends a response that is not the final one; the model configuration must say that the model is
+  // decoupled. Waits for a client that reads slowly; throws an Error of code Cancelled when the
+  // client disconnects.
   void send_more() { send_with(0); }
-  // The same without waiting. False: the client has not read enough; the response was not sent and may be sent later.
+  // The same without waiting. False: the client has not read enough; the response was not sent and
+  // may be sent later.
   bool try_send_more() {
     trts_error *const error = detail::host->response_send(raw_, TRTS_SEND_NO_WAIT, nullptr, nullptr);
     if (error != nullptr && detail::host->error_code(error) == TRTS_CODE_EXHAUSTED) {
@@ -180,9 +186,9 @@ private:
   detail::RequestState *state_;
 };
 
-// The responder of a detached request. Move it to any thread; one thread at a time. Destroyed before the request is
-// finished, it fails the request with an error that says so. All responders must be destroyed before the instance: the host
-// waits for them.
+// The responder of a detached request. Move it to any thread; one thread at a time. Destroyed
+// before the request is finished, it fails the request with an error that says so. All responders
+// must be destroyed before the instance: the host waits for them.
 class Responder {
 public:
   explicit Responder(const trts_request &request)
@@ -227,7 +233,8 @@ public:
   Response new_response() const { return Response(raw_, state_.get()); }
   // What the client has not read of the stream that the request arrived on.
   trts_backlog backlog() const { return detail::backlog(raw_); }
-  // Finishes the request with an error, or (finish) without a further response. The second call does nothing.
+  // Finishes the request with an error, or (finish) without a further response. The second call
+  // does nothing.
   void fail(const Error &error) const noexcept { finish_with(&error); }
   void finish() const noexcept { finish_with(nullptr); }
 

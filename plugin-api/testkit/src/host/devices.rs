@@ -1,5 +1,6 @@
-//! Events, copies and faults of devices. The test host has no GPU: it checks handles, and copies CPU memory at once, so that
-//! every event is reached when it is recorded. Backends for GPUs can so be opened and their use of the table checked.
+//! Events, copies and faults of devices. The test host has no GPU: it checks handles, and copies
+//! CPU memory at once, so that every event is reached when it is recorded. Backends for GPUs can so
+//! be opened and their use of the table checked.
 
 use super::{
     CallRefusal, EVENT, Str, entry, handle, handle_id, put, refuse_misuse, text, void_entry,

@@ -89,7 +89,8 @@ pub(super) unsafe extern "C" fn metric_new(
         if kind > metric_kind::GAUGE {
             return refuse_misuse(format!("a metric is of unknown kind {kind}"));
         }
-        // SAFETY: scope, texts and labels are valid during the call; `out` is null or valid for one handle.
+        // SAFETY: scope, texts and labels are valid during the call; `out` is null or valid for one
+        // handle.
         unsafe { create_metric(state, scope, kind, [name, help], (labels, n_labels), out) }
     })
 }
@@ -155,7 +156,8 @@ unsafe fn create_metric(
     }
     let mut pairs = Vec::new();
     for at in 0..n_labels as usize {
-        // SAFETY: the backend passes `n_labels` parameters, whose strings are valid during the call.
+        // SAFETY: the backend passes `n_labels` parameters, whose strings are valid during the
+        // call.
         let label = unsafe { &*labels.add(at) };
         if label.kind != param::STRING {
             return refuse_misuse(format!("metric '{name}': a label has kind {}", label.kind));

@@ -1,6 +1,7 @@
 //! The test host: records what a backend does and checks it against the interface.
 //!
-//! Handles are numbers, not addresses, so that a handle that is used too late is detected and harms nothing.
+//! Handles are numbers, not addresses, so that a handle that is used too late is detected and harms
+//! nothing.
 
 mod batches; // entries for a batch as a whole
 mod devices; // events, copies, faults
@@ -265,7 +266,8 @@ impl HostState {
                 (data, false)
             }
             OutputMemory::AdoptedMemory { parts, contents, adopted } => {
-                // SAFETY: by the interface the memory is valid until its release, which comes later.
+                // SAFETY: by the interface the memory is valid until its release, which comes
+                // later.
                 if unsafe { copy_parts(&parts) } != contents {
                     let text = format!("output '{name}' was written after it was adopted");
                     report_violation("output.adopted", text);
@@ -304,7 +306,8 @@ pub(crate) unsafe fn copy_parts(parts: &[(usize, usize)]) -> Vec<u8> {
     all
 }
 
-/// Runs the body of an entry. A refusal is reported and returned as an error. Releases are called without a lock.
+/// Runs the body of an entry. A refusal is reported and returned as an error. Releases are called
+/// without a lock.
 fn entry(
     name: &str,
     body: impl FnOnce(&mut HostState) -> Result<(), CallRefusal>,

@@ -1,4 +1,5 @@
-//! Entries for outputs, which belong to one response or, when scattered, to all requests of a batch.
+//! Entries for outputs, which belong to one response or, when scattered, to all requests of a
+//! batch.
 
 use super::batches::{self, executing_batch};
 use super::responses::{self, open_response, response_request};
@@ -56,7 +57,8 @@ enum OutputTarget {
 }
 
 impl OutputTarget {
-    /// Checks an output against the model. Returns whether it is batched; `None` if it was not requested.
+    /// Checks an output against the model. Returns whether it is batched; `None` if it was not
+    /// requested.
     fn check(
         self,
         state: &mut HostState,
@@ -211,7 +213,8 @@ pub(super) unsafe extern "C" fn output_adopt(
     ctx: *mut u8,
 ) -> *mut Error {
     entry("output_adopt", |state| {
-        // SAFETY: name and shape are valid during the call; the backend passes `n_parts` readable buffers.
+        // SAFETY: name and shape are valid during the call; the backend passes `n_parts` readable
+        // buffers.
         unsafe {
             let memory = OutputHeader::read(name, dtype, rank, shape).and_then(|head| {
                 let parts = OutputParts::read(&head.name, parts, n_parts)?;

@@ -138,7 +138,8 @@ pub(super) unsafe extern "C" fn response_free(response: *mut Response) {
     });
 }
 
-/// Checks an output against the model. Returns whether it is batched; `None` if it was not requested.
+/// Checks an output against the model. Returns whether it is batched; `None` if it was not
+/// requested.
 pub(super) fn check_output(
     state: &mut HostState,
     id: u64,

@@ -1,4 +1,5 @@
-//! Golden cases: nets with the inputs and outputs that Caffe2 computed, written by `tests/data/make_golden.py`.
+//! Golden cases: nets with the inputs and outputs that Caffe2 computed, written by
+//! `tests/data/make_golden.py`.
 
 use crate::netdef::{Argument, NetDef, OperatorDef, read_net};
 use prost::Message;

@@ -1,4 +1,5 @@
-//! The whole plugin with ONNX Runtime on the test host: every golden case of Caffe2, and models that cannot be loaded.
+//! The whole plugin with ONNX Runtime on the test host: every golden case of Caffe2, and models
+//! that cannot be loaded.
 //!
 //! Without a library these tests fail.
 
@@ -92,7 +93,8 @@ fn check(backend: &Backend, case: &golden::Case, variable: bool) -> Result<(), S
     })
 }
 
-/// Floating-point numbers may differ by 1e-4, of larger ones relative to their size; all others are equal.
+/// Floating-point numbers may differ by 1e-4, of larger ones relative to their size; all others are
+/// equal.
 fn compare(dtype: u32, found: &[u8], expected: &[u8]) -> Result<(), String> {
     if dtype != trtserver_plugin_api::abi::types::dtype::FP32 {
         return if found == expected {

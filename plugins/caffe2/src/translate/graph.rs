@@ -1,4 +1,5 @@
-//! The ONNX graph under construction: values, the nodes that compute them, and what is known of their shapes.
+//! The ONNX graph under construction: values, the nodes that compute them, and what is known of
+//! their shapes.
 
 use super::tensor::ConstantTensor;
 use crate::onnx::{
@@ -6,8 +7,8 @@ use crate::onnx::{
 };
 use std::collections::{BTreeMap, HashSet};
 
-/// Operator set of the graph: the last in which Softmax flattens the dimensions behind its axis, as Caffe2's does, and in
-/// which axes and split sizes are attributes.
+/// Operator set of the graph: the last in which Softmax flattens the dimensions behind its axis, as
+/// Caffe2's does, and in which axes and split sizes are attributes.
 const OPERATOR_SET: i64 = 12;
 /// The format of the model that goes with it.
 const IR_VERSION: i64 = 7;
@@ -247,8 +248,8 @@ impl GraphBuilder {
         })
     }
 
-    /// Names of inputs and outputs. A value that already has a name, or that no node computes, is copied: an output of the
-    /// model needs a name of its own.
+    /// Names of inputs and outputs. A value that already has a name, or that no node computes, is
+    /// copied: an output of the model needs a name of its own.
     fn name_outputs(&mut self, outputs: &[(String, GraphValue)]) -> BTreeMap<GraphValue, String> {
         let mut names: BTreeMap<GraphValue, String> =
             self.inputs.iter().map(|(value, input)| (*value, input.name.clone())).collect();

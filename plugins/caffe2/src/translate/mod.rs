@@ -1,4 +1,5 @@
-//! Translates a pair of nets into an ONNX model. No files and no ONNX Runtime: a function of its arguments.
+//! Translates a pair of nets into an ONNX model. No files and no ONNX Runtime: a function of its
+//! arguments.
 //!
 //! ```text
 //! mod.rs ─── operator.rs        one operator of a net
@@ -67,7 +68,8 @@ enum BlobState {
     },
 }
 
-/// Translates the nets. `inputs` become the inputs of the model and replace blobs of the initialization net.
+/// Translates the nets. `inputs` become the inputs of the model and replace blobs of the
+/// initialization net.
 ///
 /// # Errors
 /// The nets do not fit together, or use what is not supported: names the operator and its output.

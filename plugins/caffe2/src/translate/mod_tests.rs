@@ -1,4 +1,5 @@
-//! Unit tests of the translation as a whole; `src/tests` compares results of operators with Caffe2's.
+//! Unit tests of the translation as a whole; `src/tests` compares results of operators with
+//! Caffe2's.
 
 use super::*;
 use crate::netdef::read_net;

@@ -1,4 +1,5 @@
-//! An operator of a net: its arguments with their types checked, and its inputs as values of the graph.
+//! An operator of a net: its arguments with their types checked, and its inputs as values of the
+//! graph.
 
 use super::graph::{GraphBuilder, GraphValue};
 use super::tensor::ConstantTensor;

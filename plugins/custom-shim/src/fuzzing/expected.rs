@@ -1,4 +1,5 @@
-//! What a scripted library may expect: which callbacks succeed, what they return, and what requests get in the end.
+//! What a scripted library may expect: which callbacks succeed, what they return, and what requests
+//! get in the end.
 
 use crate::generation::Generation;
 use crate::session::ZeroBlock;

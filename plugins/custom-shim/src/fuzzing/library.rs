@@ -1,4 +1,5 @@
-//! A custom library whose execution follows a script: callbacks with arbitrary arguments, and what it returns.
+//! A custom library whose execution follows a script: callbacks with arbitrary arguments, and what
+//! it returns.
 
 use super::expected::{ExpectedCalls, GetInput, GetOutput, LibraryCall, requests};
 use super::pick_generation;
@@ -24,8 +25,9 @@ use trtserver_plugin_api::author::{
 use trtserver_plugin_testkit as testkit;
 use trtserver_plugin_testkit::{InstanceSpec, ModelSpec, Session};
 
-/// A generation (one byte), then the script of an execution. Callbacks return what [`ExpectedCalls`] says, memory that they
-/// return is readable or writable, and requests get the outputs that were written.
+/// A generation (one byte), then the script of an execution. Callbacks return what
+/// [`ExpectedCalls`] says, memory that they return is readable or writable, and requests get the
+/// outputs that were written.
 pub fn custom_library(bytes: &[u8]) {
     let Some((generation, script)) = bytes.split_first() else { return };
     let generation = pick_generation(*generation);
@@ -296,7 +298,8 @@ fn get_output(call: &GetOutput, expected: &ExpectedCalls, callbacks: Callbacks) 
     let (mut content, mut memory_type) = (without_provenance_mut::<c_void>(1), -1);
     let content_out = if call.null_result { null_mut() } else { &raw mut content };
     let (name, rank, bytes) = (name_pointer(call.name), call.rank, call.bytes);
-    // SAFETY: the arguments are valid or null, as the header allows; a rank beyond the dimensions is refused unread.
+    // SAFETY: the arguments are valid or null, as the header allows; a rank beyond the dimensions
+    // is refused unread.
     let accepted = unsafe {
         match callbacks {
             Callbacks::A(_, f) => f(context, name, bytes, content_out),

@@ -370,7 +370,8 @@ fn replaced_file_is_loaded_as_second_library() {
     let other = folder();
     std::fs::rename(compile("addsub.c", &["-DGEN=8"], other.path()), &library).unwrap();
     assert_eq!(crate::library::open_library(&library).unwrap().version, Some(2));
-    // A changed time with the same inode stands for overwriting, which would corrupt the open image.
+    // A changed time with the same inode stands for overwriting, which would corrupt the open
+    // image.
     let file = std::fs::File::options().write(true).open(&library).unwrap();
     file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     let error = crate::library::open_library(&library).err().unwrap();

@@ -1,8 +1,9 @@
 //! Instances on a GPU: a session of their own, on the compute stream of the instance.
 //!
-//! Inputs are in device memory when a batch arrives, and outputs stay there: both are bound to the session where they are. The
-//! run queues its work on the host's stream and waits for it: the library frees pinned memory in callbacks of the driver, which
-//! ends the process, when it is told not to wait on a stream that is not its own. The host sends the responses behind an event.
+//! Inputs are in device memory when a batch arrives, and outputs stay there: both are bound to the
+//! session where they are. The run queues its work on the host's stream and waits for it: the
+//! library frees pinned memory in callbacks of the driver, which ends the process, when it is told
+//! not to wait on a stream that is not its own. The host sends the responses behind an event.
 //!
 //! ```text
 //! mod.rs ── tensors.rs    inputs and outputs of a run, bound
@@ -62,7 +63,8 @@ impl GpuInstance {
         Ok(instance)
     }
 
-    /// The arena grows in the first runs, so it is asked after run 1, 2, 4, 8 and so on, and then after every 1024th.
+    /// The arena grows in the first runs, so it is asked after run 1, 2, 4, 8 and so on, and then
+    /// after every 1024th.
     fn count_run(&mut self) {
         self.runs += 1;
         if self.runs.is_power_of_two() || self.runs.is_multiple_of(1024) {
@@ -97,7 +99,8 @@ impl GpuInstance {
         if self.bound.requested.is_empty() {
             return Ok(()); // the library rejects a run without outputs
         }
-        // SAFETY: inputs are valid until the host reuses them, behind the work on the stream; blocks of outputs as well.
+        // SAFETY: inputs are valid until the host reuses them, behind the work on the stream;
+        // blocks of outputs as well.
         let ran = unsafe { self.session.run() };
         self.count_run();
         ran.map_err(|fault| fault::explain_fault(fault, &self.device))

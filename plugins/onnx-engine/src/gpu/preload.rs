@@ -1,5 +1,5 @@
-//! Opens the libraries of CUDA that lie beside ONNX Runtime, so that its providers find them without `LD_LIBRARY_PATH`: the
-//! dynamic loader identifies a library that is open by its soname.
+//! Opens the libraries of CUDA that lie beside ONNX Runtime, so that its providers find them
+//! without `LD_LIBRARY_PATH`: the dynamic loader identifies a library that is open by its soname.
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};

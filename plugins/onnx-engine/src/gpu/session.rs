@@ -1,4 +1,5 @@
-//! What a session on a GPU has beside the session: which tensors are in device memory, the arena, the options of its runs.
+//! What a session on a GPU has beside the session: which tensors are in device memory, the arena,
+//! the options of its runs.
 
 use crate::binding::IoBinding;
 use crate::check::TensorSlot;
@@ -18,8 +19,8 @@ use trtserver_framework::search::read_c_text;
 pub struct GpuSession {
     pub binding: IoBinding,
     handles: Handles,
-    /// For each input and output of the plan, whether the session takes and returns it in device memory. The others are read
-    /// and written by nodes on the CPU.
+    /// For each input and output of the plan, whether the session takes and returns it in device
+    /// memory. The others are read and written by nodes on the CPU.
     pub inputs_on_device: Vec<bool>,
     pub outputs_on_device: Vec<bool>,
     pub model: OnnxModel,
@@ -62,8 +63,8 @@ impl GpuSession {
             run_options: ptr::null_mut(),
         };
         let signature = &model.session.signature;
-        // SAFETY: the session is alive, the library has these entries (`GPU_API`), out pointers are ours, the binding is
-        // dropped before the session.
+        // SAFETY: the session is alive, the library has these entries (`GPU_API`), out pointers are
+        // ours, the binding is dropped before the session.
         let (binding, inputs, outputs) = unsafe {
             ort!(
                 runtime,
@@ -77,8 +78,9 @@ impl GpuSession {
             )?;
             let session = model.session.as_ptr();
             ort!(runtime, CreateAllocator(session, handles.memory, &raw mut handles.arena))?;
-            // Without `disable_synchronize_execution_providers`: together with the host's stream the library would free pinned
-            // memory in a callback of the driver, which ends the process.
+            // Without `disable_synchronize_execution_providers`: together with the host's stream
+            // the library would free pinned memory in a callback of the driver, which ends the
+            // process.
             ort!(runtime, CreateRunOptions(&raw mut handles.run_options))?;
             (
                 IoBinding::new(&model.session)?,
@@ -94,8 +96,8 @@ impl GpuSession {
                 )?,
             )
         };
-        // In the order of the plan. An input with a default in the file is not in the list of the session, and is copied from the
-        // CPU by the library.
+        // In the order of the plan. An input with a default in the file is not in the list of the
+        // session, and is copied from the CPU by the library.
         let of_plan =
             |slots: &[TensorSlot], declared: &[SessionTensor], on_device: &[bool]| -> Vec<bool> {
                 let place = |slot: &TensorSlot| {
@@ -126,7 +128,8 @@ impl GpuSession {
         }
     }
 
-    /// Bytes of the device that the arena has taken: weights, intermediate tensors, outputs, and what is free in it.
+    /// Bytes of the device that the arena has taken: weights, intermediate tensors, outputs, and
+    /// what is free in it.
     pub fn arena_bytes(&self) -> Option<u64> {
         // SAFETY: the allocator is alive.
         unsafe { allocated(self.handles.runtime, self.handles.arena) }
@@ -139,7 +142,8 @@ impl GpuSession {
 /// The allocator is alive.
 unsafe fn allocated(runtime: &OnnxRuntime, allocator: *const OrtAllocator) -> Option<u64> {
     let mut stats: *mut OrtKeyValuePairs = ptr::null_mut();
-    // SAFETY: by the caller's promise; the statistics are ours until the release, which frees the text too.
+    // SAFETY: by the caller's promise; the statistics are ours until the release, which frees the
+    // text too.
     unsafe {
         ort!(runtime, AllocatorGetStats(allocator, &raw mut stats)).ok()?;
         let total: *const c_char = ((*runtime.api).GetKeyValue)(stats, c"TotalAllocated".as_ptr());
@@ -159,7 +163,8 @@ unsafe fn output_places(
     n: usize,
 ) -> Result<Vec<bool>, PluginFault> {
     let (runtime, mut all) = (session.runtime, vec![ptr::null(); n]);
-    // SAFETY: the session is alive, the vector has `n` entries; what they point at lives as long as the session.
+    // SAFETY: the session is alive, the vector has `n` entries; what they point at lives as long as
+    // the session.
     unsafe {
         runtime.outcome(entry(session.as_ptr(), all.as_mut_ptr(), n))?;
         Ok(all.into_iter().map(|memory| is_on_device(runtime, memory)).collect())
@@ -173,7 +178,8 @@ unsafe fn is_on_device(runtime: &OnnxRuntime, memory: *const OrtMemoryInfo) -> b
         return false;
     }
     let mut kind = OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU;
-    // SAFETY: alive by the caller's promise. Pinned memory has the device's type, and is the CPU's all the same.
+    // SAFETY: alive by the caller's promise. Pinned memory has the device's type, and is the CPU's
+    // all the same.
     unsafe {
         ((*runtime.api).MemoryInfoGetDeviceType)(memory, &raw mut kind);
         let usual = ((*runtime.api).MemoryInfoGetDeviceMemType)(memory);

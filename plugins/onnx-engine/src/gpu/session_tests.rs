@@ -1,5 +1,5 @@
-//! Unit tests of `session.rs` and of bindings, with the real library for the CPU: the functions that sessions on GPUs use are where
-//! the table has them, and do what the fake library does.
+//! Unit tests of `session.rs` and of bindings, with the real library for the CPU: the functions
+//! that sessions on GPUs use are where the table has them, and do what the fake library does.
 
 use super::*;
 use crate::options::Options;

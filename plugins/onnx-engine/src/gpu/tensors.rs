@@ -1,7 +1,7 @@
 //! Inputs and outputs of a run on a GPU, bound to the session where they are.
 //!
-//! A tensor that a node on the CPU reads or writes is in CPU memory: strings, shapes, and what operators without a kernel for
-//! the GPU use. Which these are, the session says.
+//! A tensor that a node on the CPU reads or writes is in CPU memory: strings, shapes, and what
+//! operators without a kernel for the GPU use. Which these are, the session says.
 
 use super::session::GpuSession;
 use super::wait_for_stream;
@@ -163,8 +163,8 @@ impl BoundTensors {
         } else {
             self.borrowed.push(data.addr()..data.addr() + bytes);
             let memory = if on_device { session.memory() } else { runtime.memory.cast_const() };
-            // SAFETY: the host's memory is valid until the work on the stream is done, that of a block until `clear`; both are
-            // aligned. The library only reads inputs.
+            // SAFETY: the host's memory is valid until the work on the stream is done, that of a
+            // block until `clear`; both are aligned. The library only reads inputs.
             unsafe { OnnxValue::over_in(runtime, memory, slot.handle.element, shape, data, bytes)? }
         };
         session.binding.input(&slot.handle.c_name, &value)?;
@@ -172,8 +172,9 @@ impl BoundTensors {
         Ok(())
     }
 
-    /// Binds the requested outputs of a run of `rows` rows: to a block of the host in device memory where the shape is known and
-    /// `preallocate` is set, else to memory of the library, on the device or, for a node on the CPU, there.
+    /// Binds the requested outputs of a run of `rows` rows: to a block of the host in device memory
+    /// where the shape is known and `preallocate` is set, else to memory of the library, on the
+    /// device or, for a node on the CPU, there.
     pub fn prepare_outputs(
         &mut self,
         session: &mut GpuSession,
@@ -200,7 +201,8 @@ impl BoundTensors {
                 let output = OutputTensor { name: &slot.name, kind, shape };
                 let block = outlet.block_in(output, bytes, memory)?;
                 if block.memory == memory && block.bytes as usize >= bytes {
-                    // SAFETY: the block is exclusive until the response is sent, behind the work on the stream, and aligned.
+                    // SAFETY: the block is exclusive until the response is sent, behind the work on
+                    // the stream, and aligned.
                     let value = unsafe {
                         let element = slot.handle.element;
                         OnnxValue::over_in(runtime, on_gpu, element, shape, block.ptr, bytes)?
@@ -217,7 +219,8 @@ impl BoundTensors {
         Ok(())
     }
 
-    /// Passes outputs in memory of the library to the host. Outputs in blocks of the host are complete.
+    /// Passes outputs in memory of the library to the host. Outputs in blocks of the host are
+    /// complete.
     pub fn pass_outputs(
         &mut self,
         session: &GpuSession,
@@ -271,14 +274,16 @@ impl BoundTensors {
             let block = outlet.block_in(output, bytes, memory)?;
             if block.bytes as usize >= bytes && !block.ptr.is_null() {
                 let stream = on_device.then(|| device.stream());
-                // SAFETY: both have this size; the input is valid until the work on the stream is done.
+                // SAFETY: both have this size; the input is valid until the work on the stream is
+                // done.
                 unsafe { device.copy((block.ptr, block.memory), (data, memory), bytes, stream)? };
             }
             return Ok(());
         }
         let release = value::release_value;
         let memory = MemoryDonation { data, bytes, memory, release, owner: value.into_raw() };
-        // SAFETY: the memory belongs to the value, which lives until the host releases it, behind the work that reads it.
+        // SAFETY: the memory belongs to the value, which lives until the host releases it, behind
+        // the work that reads it.
         unsafe { Ok(outlet.donate(output, memory)?) }
     }
 }

@@ -88,7 +88,8 @@ fn second_request_of_a_shape_uses_cached_run() {
 fn cached_runs_are_evicted_when_there_are_more_shapes() {
     let (_session, handle) = start();
     let loaded = load(&handle, addsub(64)).unwrap();
-    // More shapes in turn than the ring remembers: no run is cached. Each shape twice: the second request is.
+    // More shapes in turn than the ring remembers: no run is cached. Each shape twice: the second
+    // request is.
     for round in 0..3 {
         for rows in 1..20 {
             assert!(!check_outputs(&loaded, rows, round as f32, &BOTH), "{rows} rows");

@@ -181,7 +181,8 @@ fn wrong_declared_shape_disables_preallocation_for_batches() {
         let mut outcomes = Vec::new();
         let merged =
             count(|counts| counts.scattered, || outcomes = loaded.run(&[request(3), request(3)]));
-        // The host accepts rows of a batch in the configured shape only, so the second round is not merged.
+        // The host accepts rows of a batch in the configured shape only, so the second round is not
+        // merged.
         assert_eq!(merged, 1 - round, "{round}");
         for outcome in &outcomes {
             assert_eq!(
@@ -198,7 +199,8 @@ fn merged_sequence_steps_keep_their_states() {
     let (_session, handle) = start();
     let f = |name| decl(name, dtype::FP32, &[1]);
     let mut desc = model("step.onnx", 8, vec![f("IN")], vec![f("IN")]);
-    // The host adds control START and state STATE (output SUM), which only the configuration declares.
+    // The host adds control START and state STATE (output SUM), which only the configuration
+    // declares.
     let field = |number, contents: &[u8]| {
         let mut out = Vec::new();
         put_bytes(&mut out, number, contents);

@@ -319,7 +319,8 @@ fn load_errors_name_the_cause() {
     assert_eq!(code, code::UNSUPPORTED);
     assert!(text.contains("KIND_GPU of model 'M' need the CUDAExecutionProvider"), "{text}");
     assert!(text.contains("libonnxruntime") && text.contains("CPUExecutionProvider"), "{text}");
-    // optimization.execution_accelerators.cpu_execution_accelerator.name, of an instance_group on the CPU
+    // optimization.execution_accelerators.cpu_execution_accelerator.name, of an instance_group on
+    // the CPU
     let on_cpu = nested(&[7], &[4 << 3, 2]);
     for (name, expected) in [
         ("magics", "'magics' requested for model 'M': unknown execution accelerator"),

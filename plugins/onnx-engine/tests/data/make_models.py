@@ -68,7 +68,8 @@ save(
     [value("y", T.FLOAT, ["batch", 4])],
 )
 
-# One step of a sequence: a control, a state that is read and written, and an output that is the input.
+# One step of a sequence: a control, a state that is read and written, and an output that is the
+# input.
 save(
     "step",
     [h.make_node("Not", ["START"], ["go"]), h.make_node("Cast", ["go"], ["keep"], to=T.FLOAT),
@@ -95,7 +96,8 @@ save(
     [numpy_helper.from_array(np.array([10, 11, 12, 13], np.float32), "table")],
 )
 
-# The file declares four indices, the graph returns as many as there are non-zero values. A weight is an output.
+# The file declares four indices, the graph returns as many as there are non-zero values. A weight
+# is an output.
 save(
     "undeclared_count",
     [h.make_node("NonZero", ["x"], ["where"])],

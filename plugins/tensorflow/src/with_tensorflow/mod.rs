@@ -1,7 +1,7 @@
 //! The whole plugin with TensorFlow and small models, on the test host.
 //!
-//! Without a library (see [`library`]) these tests fail; `cargo xtask test --without tensorflow` leaves them out by the name of
-//! this module.
+//! Without a library (see [`library`]) these tests fail; `cargo xtask test --without tensorflow`
+//! leaves them out by the name of this module.
 
 mod batches;
 mod custom_operations;

@@ -1,4 +1,5 @@
-//! `IGpuAllocator`: device memory of engines and contexts comes from the host, under the model in the ledger.
+//! `IGpuAllocator`: device memory of engines and contexts comes from the host, under the model in
+//! the ledger.
 
 use super::{at, info, logger};
 use crate::slots::{self, Version};
@@ -10,7 +11,8 @@ use trtserver_plugin_api::author::{Device, HostMemory, Memory, Scope, Stream};
 /// What `cudaMalloc` guarantees, and the most that TensorRT asks for.
 const MAX_ALIGN: u64 = 256;
 
-/// The object that a library is given. It must outlive all engines and contexts that were created with it.
+/// The object that a library is given. It must outlive all engines and contexts that were created
+/// with it.
 #[repr(C)]
 pub struct Allocator {
     table: *const *const (),
@@ -115,7 +117,8 @@ unsafe fn as_allocator<'a>(this: Raw) -> &'a Allocator {
 /// # Safety
 /// `stream` is null or a stream of the device.
 unsafe fn to_stream(stream: Raw) -> Option<Stream> {
-    // SAFETY: by the caller's promise; TensorRT passes streams that it was given, or created for its own life.
+    // SAFETY: by the caller's promise; TensorRT passes streams that it was given, or created for
+    // its own life.
     (!stream.is_null()).then(|| unsafe { Stream::from_raw(stream.cast()) })
 }
 

@@ -1,4 +1,5 @@
-//! `ILogger`: messages of TensorRT in the host's log, and the last error on each thread, for messages of our own.
+//! `ILogger`: messages of TensorRT in the host's log, and the last error on each thread, for
+//! messages of our own.
 
 use super::{at, info};
 use crate::slots::{self, Version};

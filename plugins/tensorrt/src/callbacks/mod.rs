@@ -8,7 +8,8 @@ use crate::slots::{Version, versioned};
 use crate::vtable::{InterfaceInfo, MethodTable, Raw};
 use std::ffi::CStr;
 
-/// The table of a class with these methods; `versioned`: it is an `IVersionedInterface`, whose methods are added.
+/// The table of a class with these methods; `versioned`: it is an `IVersionedInterface`, whose
+/// methods are added.
 fn build_table(
     versioned: bool,
     info: unsafe extern "C" fn(Raw) -> InterfaceInfo,

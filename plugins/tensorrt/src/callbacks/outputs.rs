@@ -6,7 +6,8 @@ use crate::vtable::{Dims32, Dims64, InterfaceInfo, MethodTable, Raw, TensorShape
 use std::ffi::{c_char, c_void};
 use trtserver_plugin_api::author::{HostMemory, Memory, Scope, Stream};
 
-/// The object for one output of one execution context. TensorRT calls it during `enqueueV3`, on the thread of that call.
+/// The object for one output of one execution context. TensorRT calls it during `enqueueV3`, on the
+/// thread of that call.
 #[repr(C)]
 pub struct OutputAllocator {
     table: *const *const (),

@@ -1,11 +1,14 @@
-//! Slots of TensorRT's virtual tables for each major version, as data: which entry of a class's table is which method.
+//! Slots of TensorRT's virtual tables for each major version, as data: which entry of a class's
+//! table is which method.
 //!
-//! TensorRT's C++ methods are inline and call a virtual method of the object that `mImpl` points to (classes `VRuntime`,
-//! `VCudaEngine` and so on). Within a major version these classes only grow at their end; between majors they are
-//! reordered. So a table for each major describes all its releases, and a method says since which release it exists.
+//! TensorRT's C++ methods are inline and call a virtual method of the object that `mImpl` points to
+//! (classes `VRuntime`, `VCudaEngine` and so on). Within a major version these classes only grow at
+//! their end; between majors they are reordered. So a table for each major describes all its
+//! releases, and a method says since which release it exists.
 //!
-//! A number is the index in the table of the Itanium C++ ABI: a virtual destructor takes two entries. Each table states
-//! where its numbers come from. The fake library of the tests has numbers of its own, counted independently.
+//! A number is the index in the table of the Itanium C++ ABI: a virtual destructor takes two
+//! entries. Each table states where its numbers come from. The fake library of the tests has
+//! numbers of its own, counted independently.
 
 mod v10;
 mod v11;
@@ -83,7 +86,8 @@ macro_rules! classes {
             pub context_creation: ContextCreation,
             /// `deserializeCudaEngine` has a third argument, a null pointer.
             pub deserialize_has_factory: bool,
-            /// Callback classes derive from `IVersionedInterface`, whose four entries come first; the others have none.
+            /// Callback classes derive from `IVersionedInterface`, whose four entries come first;
+            /// the others have none.
             pub logger_is_versioned: bool,
             pub allocators_are_versioned: bool,
             $(pub $field: $class,)*
@@ -171,14 +175,15 @@ classes! {
     }
 }
 
-/// Entries of `IVersionedInterface`, which come first in the tables of classes that derive from it; 2 and 3 are destructors.
+/// Entries of `IVersionedInterface`, which come first in the tables of classes that derive from it;
+/// 2 and 3 are destructors.
 pub mod versioned {
     pub const GET_API_LANGUAGE: usize = 0;
     pub const GET_INTERFACE_INFO: usize = 1;
 }
 
-/// Objects of the API (`IRuntime`, `ICudaEngine`, `IExecutionContext`, `IRefitter`): two pointers, the virtual table, whose
-/// second entry deletes the object, and `mImpl`.
+/// Objects of the API (`IRuntime`, `ICudaEngine`, `IExecutionContext`, `IRefitter`): two pointers,
+/// the virtual table, whose second entry deletes the object, and `mImpl`.
 pub mod object {
     pub const DELETE: usize = 1;
     pub const IMPL_OFFSET: usize = 8;

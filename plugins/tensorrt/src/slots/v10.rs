@@ -1,7 +1,8 @@
 //! TensorRT 10.
 //!
-//! Source: the slots that `mod_tests.rs` lists are pointer-to-member values of the 10.16 headers as g++ lays them out; the others
-//! are counted from `NvInferImpl.h` of 10.7 (Apache-2.0). The callback classes are counted from their declarations.
+//! Source: the slots that `mod_tests.rs` lists are pointer-to-member values of the 10.16 headers as
+//! g++ lays them out; the others are counted from `NvInferImpl.h` of 10.7 (Apache-2.0). The
+//! callback classes are counted from their declarations.
 
 use super::{
     Context, ContextCreation, DimsLayout, Engine, GpuAllocator, Logger, Method, OutputAllocator,

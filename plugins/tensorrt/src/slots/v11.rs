@@ -1,7 +1,7 @@
 //! TensorRT 11.
 //!
-//! Source: pointer-to-member values of the 11.4 headers (`NvInferImpl.h`, `NvInferRuntime.h`, `NvInferRuntimeBase.h`,
-//! Apache-2.0, in the crate `trtx-sys` 0.9.1) as g++ lays them out.
+//! Source: pointer-to-member values of the 11.4 headers (`NvInferImpl.h`, `NvInferRuntime.h`,
+//! `NvInferRuntimeBase.h`, Apache-2.0, in the crate `trtx-sys` 0.9.1) as g++ lays them out.
 
 use super::{
     Context, ContextCreation, DimsLayout, Engine, GpuAllocator, Logger, Method, OutputAllocator,

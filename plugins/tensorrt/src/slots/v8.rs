@@ -1,8 +1,8 @@
 //! TensorRT 8.5 and 8.6. Older releases have no calls by tensor name.
 //!
-//! Source: the slots that `mod_tests.rs` lists are pointer-to-member values of the 8.6.1 headers (`NvInferImpl.h`, Apache-2.0)
-//! as g++ lays them out; the others follow from the order of declaration between them. The callback classes are counted
-//! from their declarations.
+//! Source: the slots that `mod_tests.rs` lists are pointer-to-member values of the 8.6.1 headers
+//! (`NvInferImpl.h`, Apache-2.0) as g++ lays them out; the others follow from the order of
+//! declaration between them. The callback classes are counted from their declarations.
 
 use super::{
     Context, ContextCreation, DimsLayout, Engine, GpuAllocator, Logger, Method, OutputAllocator,

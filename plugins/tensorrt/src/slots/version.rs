@@ -14,7 +14,8 @@ impl Version {
         Version { major, minor, patch }
     }
 
-    /// `8601` is 8.6.1, `101601` is 10.16.1: majors below 10 have one digit for the minor version, the others two.
+    /// `8601` is 8.6.1, `101601` is 10.16.1: majors below 10 have one digit for the minor version,
+    /// the others two.
     pub fn from_number(number: i32) -> Option<Version> {
         let n = u32::try_from(number).ok()?;
         match n {

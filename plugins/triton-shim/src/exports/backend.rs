@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 pub const API_VERSION: (u32, u32) = (1, 19);
 
 export! {
-    /// The version of this interface. A backend built for another major, or a later minor, version refuses it.
+    /// The version of this interface. A backend built for another major, or a later minor, version
+    /// refuses it.
     fn TRITONBACKEND_ApiVersion(major: Out<u32>, minor: Out<u32>) {
         major.set(API_VERSION.0);
         minor.set(API_VERSION.1);
@@ -36,8 +37,8 @@ export! {
         policy.set(backend.policy.load(Ordering::Relaxed));
     }
 
-    /// Sets the policy, during `TRITONBACKEND_Initialize` only. Instances execute independently with either policy: each has a
-    /// thread of its own.
+    /// Sets the policy, during `TRITONBACKEND_Initialize` only. Instances execute independently
+    /// with either policy: each has a thread of its own.
     fn TRITONBACKEND_BackendSetExecutionPolicy(backend: LiveObject<BackendObject>, policy: c_int) {
         if !matches!(policy, 0 | 1) {
             return Err(TritonFault::misuse(format_args!("execution policy {policy} is unknown")));
@@ -76,7 +77,8 @@ export! {
         backend.state.store(state, Ordering::Release);
     }
 
-    /// Instances to make where the configuration names none, the most preferred first. The server chooses the devices.
+    /// Instances to make where the configuration names none, the most preferred first. The server
+    /// chooses the devices.
     fn TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
         backend_attributes: LiveObject<BackendAttribute>,
         kind: c_int,

@@ -8,7 +8,8 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 
 export! {
-    /// A new error, owned by the caller. The text is copied. One without a text is an error all the same: null would be success.
+    /// A new error, owned by the caller. The text is copied. One without a text is an error all the
+    /// same: null would be success.
     fn TRITONSERVER_ErrorNew(code: c_int, msg: TextMaybe) -> *mut ErrorObject, ptr::null_mut(); {
         let code = u32::try_from(code).unwrap_or_default();
         let text = msg.0.as_ref().map_or("the backend gave no message (msg is null)".into(), Text::text);

@@ -14,7 +14,8 @@ export! {
         factory.set(create_object(ResponseFactory { reply }).raw());
     }
 
-    /// Frees a factory. The last of request, factories and responses ends the request, if nothing has yet.
+    /// Frees a factory. The last of request, factories and responses ends the request, if nothing
+    /// has yet.
     fn TRITONBACKEND_ResponseFactoryDelete(factory: Ended<ResponseFactory>) {
         free_object(factory.0)?.reply.release();
     }

@@ -16,7 +16,8 @@ pub trait Argument: Sized {
     /// Checks an argument; `name` is for errors.
     ///
     /// # Safety
-    /// A pointer that is not null and not a handle points at what its type says, valid during the call.
+    /// A pointer that is not null and not a handle points at what its type says, valid during the
+    /// call.
     unsafe fn take(raw: Self::C, name: &str) -> Result<Self>;
 }
 
@@ -93,7 +94,8 @@ impl Argument for Text {
         if raw.is_null() {
             return Err(refuse_null(name));
         }
-        // SAFETY: by the contract of `Argument::take`. The lifetime ends with the function, which keeps only copies.
+        // SAFETY: by the contract of `Argument::take`. The lifetime ends with the function, which
+        // keeps only copies.
         Ok(Self(unsafe { CStr::from_ptr(raw) }))
     }
 }
@@ -227,7 +229,8 @@ pub fn guard_export(function: &str, body: impl FnOnce() -> Result<()>) -> *mut E
     }
 }
 
-/// As [`guard_export`], for functions without an error as result: it is logged, and `default` returned.
+/// As [`guard_export`], for functions without an error as result: it is logged, and `default`
+/// returned.
 pub fn guard_value<T>(function: &str, default: T, body: impl FnOnce() -> Result<T>) -> T {
     panic_fault(function, || body().map_err(|fault| TritonFault { misuse: true, ..fault }))
         .unwrap_or(default)
@@ -275,14 +278,15 @@ fn report_misuse(function: &str, fault: TritonFault) -> TritonFault {
     fault
 }
 
-/// Defines exported functions: `fn NAME(argument: Type, …) { body }`, each type an [`Argument`], the body one that uses `?` and
-/// returns nothing. They return a `TRITONSERVER_Error *` owned by the caller, null on success.
+/// Defines exported functions: `fn NAME(argument: Type, …) { body }`, each type an [`Argument`],
+/// the body one that uses `?` and returns nothing. They return a `TRITONSERVER_Error *` owned by
+/// the caller, null on success.
 ///
-/// A function with a result other than an error is written `fn NAME(…) -> C type, default { body }`, with the result wrapped in
-/// `Ok`.
+/// A function with a result other than an error is written
+/// `fn NAME(…) -> C type, default { body }`, with the result wrapped in `Ok`.
 ///
-/// The functions are `unsafe`: a backend passes pointers as its interface says. What can be checked is: handles, nulls, lengths
-/// beyond memory, panics.
+/// The functions are `unsafe`: a backend passes pointers as its interface says. What can be checked
+/// is: handles, nulls, lengths beyond memory, panics.
 macro_rules! export {
     () => {};
     (

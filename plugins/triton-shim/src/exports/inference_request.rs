@@ -1,5 +1,5 @@
-//! `TRITONSERVER_InferenceRequest*`: requests that a backend makes for nested inference. `inference_tensors.rs` has their inputs and
-//! outputs.
+//! `TRITONSERVER_InferenceRequest*`: requests that a backend makes for nested inference.
+//! `inference_tensors.rs` has their inputs and outputs.
 
 use super::guard::{Ended, Flag, Maybe, Out, Text, TextMaybe, export};
 use crate::fault::TritonFault;
@@ -16,7 +16,8 @@ use crate::objects::server::ServerToken;
 use std::ffi::{c_char, c_void};
 
 export! {
-    /// A request to a model of the server, owned by the caller. An error if there is no such model or version.
+    /// A request to a model of the server, owned by the caller. An error if there is no such model
+    /// or version.
     fn TRITONSERVER_InferenceRequestNew(
         inference_request: Out<*mut RequestObject>,
         server: LiveObject<ServerToken>,
@@ -77,7 +78,8 @@ export! {
         });
     }
 
-    /// The correlation id as text, owned by the request, empty if there is none. An error if it is a number.
+    /// The correlation id as text, owned by the request, empty if there is none. An error if it is
+    /// a number.
     fn TRITONSERVER_InferenceRequestCorrelationIdString(
         inference_request: LiveObject<RequestObject>,
         correlation_id: Out<*const c_char>,
@@ -220,7 +222,8 @@ export! {
         inference_request.own()?.editable()?.released = released;
     }
 
-    /// Sets the function that gets the responses, and the allocator of their outputs, which must outlive them.
+    /// Sets the function that gets the responses, and the allocator of their outputs, which must
+    /// outlive them.
     fn TRITONSERVER_InferenceRequestSetResponseCallback(
         inference_request: LiveObject<RequestObject>,
         response_allocator: Maybe<ResponseAllocator>,

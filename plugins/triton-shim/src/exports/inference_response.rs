@@ -64,7 +64,8 @@ export! {
         count.set(inference_response.arrived()?.params.len() as u32);
     }
 
-    /// A parameter, owned by the response: the value is a text or points at an `int64_t`, `bool` or `double`.
+    /// A parameter, owned by the response: the value is a text or points at an `int64_t`, `bool` or
+    /// `double`.
     fn TRITONSERVER_InferenceResponseParameter(
         inference_response: LiveObject<ResponseObject>,
         index: u32,

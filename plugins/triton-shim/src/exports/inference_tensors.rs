@@ -1,4 +1,5 @@
-//! `TRITONSERVER_InferenceRequest*`: inputs and requested outputs of the requests that a backend makes.
+//! `TRITONSERVER_InferenceRequest*`: inputs and requested outputs of the requests that a backend
+//! makes.
 
 use super::guard::{MEMORY, Text, TextMaybe, export, read_array};
 use crate::fault::{Result, TritonFault};
@@ -79,7 +80,8 @@ export! {
         inference_request.own()?.editable()?.inputs.clear();
     }
 
-    /// Adds a piece of data to an input. It is read when the request is sent, and stays the caller's.
+    /// Adds a piece of data to an input. It is read when the request is sent, and stays the
+    /// caller's.
     fn TRITONSERVER_InferenceRequestAppendInputData(
         inference_request: LiveObject<RequestObject>,
         name: Text,

@@ -50,7 +50,8 @@ impl BufferPlace {
 }
 
 export! {
-    /// Properties of an input, owned by its request. The shape includes the batch dimension; the size is that of the data.
+    /// Properties of an input, owned by its request. The shape includes the batch dimension; the
+    /// size is that of the data.
     fn TRITONBACKEND_InputProperties(
         input: LiveObject<InputObject>,
         name: OutMaybe<*const c_char>,

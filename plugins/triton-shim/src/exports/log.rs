@@ -23,7 +23,8 @@ export! {
         Ok(u8::from(scope::current_scope().is_some_and(enabled)))
     }
 
-    /// Writes a record to the log of the server, under the name of the backend, model or instance that this thread executes.
+    /// Writes a record to the log of the server, under the name of the backend, model or instance
+    /// that this thread executes.
     fn TRITONSERVER_LogMessage(level: c_int, filename: TextMaybe, line: c_int, msg: TextMaybe) {
         if let Some(scope) = scope::current_scope() {
             let file = filename.0;

@@ -6,8 +6,8 @@ use crate::objects::memory::MemoryManager;
 use std::ffi::{c_int, c_void};
 
 export! {
-    /// Memory, owned by the caller until it is freed with the same manager. UNSUPPORTED = this server never has such memory,
-    /// UNAVAILABLE = not now.
+    /// Memory, owned by the caller until it is freed with the same manager. UNSUPPORTED = this
+    /// server never has such memory, UNAVAILABLE = not now.
     fn TRITONBACKEND_MemoryManagerAllocate(
         manager: LiveObject<MemoryManager>,
         buffer: Out<*mut c_void>,

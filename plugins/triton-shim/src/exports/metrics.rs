@@ -38,7 +38,8 @@ fn only(metric: &MetricObject, allowed: &[i32], what: &str) -> Result<()> {
 }
 
 export! {
-    /// A family, owned by the caller; nothing is shown before it has a metric. A name may be used twice, with the same kind.
+    /// A family, owned by the caller; nothing is shown before it has a metric. A name may be used
+    /// twice, with the same kind.
     fn TRITONSERVER_MetricFamilyNew(
         family: Out<*mut MetricFamily>,
         kind: c_int,

@@ -1,5 +1,5 @@
-//! The exported functions, by section of Triton's headers. Doc lines name what a function returns and who owns it; all take handles
-//! that are checked, and return an error that the caller owns.
+//! The exported functions, by section of Triton's headers. Doc lines name what a function returns
+//! and who owns it; all take handles that are checked, and return an error that the caller owns.
 #![allow(non_snake_case, reason = "the names are Triton's")]
 #![allow(clippy::missing_safety_doc, reason = "one contract for all: see `export!`")]
 

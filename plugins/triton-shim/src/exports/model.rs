@@ -48,7 +48,8 @@ export! {
         auto_complete_config.set(model.autocomplete.into());
     }
 
-    /// Completes the configuration, in `TRITONBACKEND_ModelInitialize` only. The message stays the caller's.
+    /// Completes the configuration, in `TRITONBACKEND_ModelInitialize` only. The message stays the
+    /// caller's.
     fn TRITONBACKEND_ModelSetConfig(
         model: LiveObject<ModelObject>,
         config_version: u32,

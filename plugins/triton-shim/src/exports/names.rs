@@ -1,4 +1,5 @@
-//! The names that `libtritonserver.so` exports for backends, by header, and the entry points that it must not export.
+//! The names that `libtritonserver.so` exports for backends, by header, and the entry points that
+//! it must not export.
 
 /// `tritonbackend.h`
 pub const BACKEND: &[&str] = &[
@@ -297,7 +298,8 @@ pub const CACHE: &[&str] = &[
     "TRITONCACHE_Copy",
 ];
 
-/// What backends, repository agents and caches define. The loader looks for them in this library, too, where a backend lacks one.
+/// What backends, repository agents and caches define. The loader looks for them in this library,
+/// too, where a backend lacks one.
 pub const ENTRY_POINTS: &[&str] = &[
     "TRITONBACKEND_Initialize",
     "TRITONBACKEND_GetBackendAttribute",

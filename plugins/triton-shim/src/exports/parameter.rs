@@ -8,7 +8,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
 export! {
-    /// A parameter with a copy of the value, owned by the caller. Null for a null value and for values of type BYTES.
+    /// A parameter with a copy of the value, owned by the caller. Null for a null value and for
+    /// values of type BYTES.
     fn TRITONSERVER_ParameterNew(
         name: Text,
         kind: c_int,

@@ -41,7 +41,8 @@ export! {
         id.set(view.correlation_id);
     }
 
-    /// The correlation id as text, owned by the request. An error if it is a number, as which Triton counts none.
+    /// The correlation id as text, owned by the request. An error if it is a number, as which
+    /// Triton counts none.
     fn TRITONBACKEND_RequestCorrelationIdString(request: LiveObject<RequestObject>, id: Out<*const c_char>) {
         let view = request.host()?.view();
         if view.correlation_id_string.n == 0 {
@@ -56,7 +57,8 @@ export! {
         flags.set(request.host()?.view().flags & sequence);
     }
 
-    /// The time limit that the client gave; without one, the time from arrival to the deadline; 0 = for ever.
+    /// The time limit that the client gave; without one, the time from arrival to the deadline; 0 =
+    /// for ever.
     fn TRITONBACKEND_InferenceRequestTimeoutMicroseconds(
         request: LiveObject<RequestObject>,
         timeout: Out<u64>,
@@ -80,7 +82,8 @@ export! {
         count.set(request.host()?.params().len() as u32);
     }
 
-    /// A parameter, owned by the request: the value is a text or points at an `int64_t`, `bool` or `double`.
+    /// A parameter, owned by the request: the value is a text or points at an `int64_t`, `bool` or
+    /// `double`.
     fn TRITONBACKEND_RequestParameter(
         request: LiveObject<RequestObject>,
         index: u32,
@@ -174,7 +177,8 @@ export! {
         memory_type_id.set(0);
     }
 
-    /// Gives the request back. Its inputs, names and shapes are invalid afterwards. An error means that it was not released.
+    /// Gives the request back. Its inputs, names and shapes are invalid afterwards. An error means
+    /// that it was not released.
     fn TRITONBACKEND_RequestRelease(request: Ended<RequestObject>, release_flags: u32) {
         handles::get_object(request.0)?.host()?;
         if release_flags & RELEASE_RESCHEDULE != 0 {

@@ -53,7 +53,8 @@ export! {
         response.built()?.add_param(name.c(), ParameterValue::Double(value))?;
     }
 
-    /// Adds an output, owned by the response. Name and shape, which includes the batch dimension, are copied.
+    /// Adds an output, owned by the response. Name and shape, which includes the batch dimension,
+    /// are copied.
     fn TRITONBACKEND_ResponseOutput(
         response: LiveObject<ResponseObject>,
         output: Out<*mut OutputObject>,
@@ -74,7 +75,8 @@ export! {
         output.set(response.built()?.add_output(name.c(), datatype, shape).raw());
     }
 
-    /// Sends a response; its handle is invalid afterwards. The error, if any, stays the caller's and is sent instead.
+    /// Sends a response; its handle is invalid afterwards. The error, if any, stays the caller's
+    /// and is sent instead.
     fn TRITONBACKEND_ResponseSend(
         response: Ended<ResponseObject>,
         send_flags: u32,
@@ -84,7 +86,8 @@ export! {
         response::send_response(response.0, send_flags & FINAL != 0, fault)?;
     }
 
-    /// Memory for an output, owned by the response; once per output. Memory type and id: preferred, then actual.
+    /// Memory for an output, owned by the response; once per output. Memory type and id: preferred,
+    /// then actual.
     fn TRITONBACKEND_OutputBuffer(
         output: LiveObject<OutputObject>,
         buffer: Out<*mut c_void>,

@@ -20,7 +20,8 @@ fn load(server: &ServerToken, name: Text, params: &[LiveObject<ParameterObject>]
     let params: Vec<Param> = params.iter().map(|p| p.value.param(as_str(&p.name))).collect();
     nested::with_extension(&*server.model()?, |extension, host, scope| {
         let (p, n) = (params.as_ptr(), params.len() as u32);
-        // SAFETY: the scope is open, texts and parameters are valid during the call; an error is owned by the caller.
+        // SAFETY: the scope is open, texts and parameters are valid during the call; an error is
+        // owned by the caller.
         unsafe { take_error(host, (extension.model_load)(scope, as_str(name.c()), p, n)) }
     })
 }
@@ -35,8 +36,8 @@ fn unload(server: &ServerToken, name: Text, dependents: bool) -> Result<()> {
 }
 
 export! {
-    /// Sends a request to its model. After an error it stays the caller's; otherwise the callbacks get the responses, and at last the
-    /// request, on other threads, perhaps before this returns.
+    /// Sends a request to its model. After an error it stays the caller's; otherwise the callbacks
+    /// get the responses, and at last the request, on other threads, perhaps before this returns.
     fn TRITONSERVER_ServerInferAsync(
         server: LiveObject<ServerToken>,
         inference_request: LiveObject<RequestObject>,
@@ -46,7 +47,8 @@ export! {
         nested::send_request(inference_request)?;
     }
 
-    /// Whether a version of a model, with -1 the one that clients reach without a number, would execute a request now.
+    /// Whether a version of a model, with -1 the one that clients reach without a number, would
+    /// execute a request now.
     fn TRITONSERVER_ServerModelIsReady(
         server: LiveObject<ServerToken>,
         model_name: Text,
@@ -82,7 +84,8 @@ export! {
         load(&server, model_name, &[])?;
     }
 
-    /// The same, with a configuration and files in place of those of the repository. The parameters stay the caller's.
+    /// The same, with a configuration and files in place of those of the repository. The parameters
+    /// stay the caller's.
     fn TRITONSERVER_ServerLoadModelWithParameters(
         server: LiveObject<ServerToken>,
         model_name: Text,

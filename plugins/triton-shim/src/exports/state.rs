@@ -1,4 +1,5 @@
-//! `TRITONBACKEND_State*`: states of sequences, written by one request and read by the next as an input.
+//! `TRITONBACKEND_State*`: states of sequences, written by one request and read by the next as an
+//! input.
 
 use super::guard::{Out, Text, export, read_array};
 use super::response::InOut;
@@ -12,7 +13,8 @@ use std::ffi::{c_int, c_void};
 use trtserver_plugin_api::abi::types::{MAX_RANK, Memory};
 
 export! {
-    /// A state that the configuration lists, owned by the request. Name and shape, which includes the batch dimension, are copied.
+    /// A state that the configuration lists, owned by the request. Name and shape, which includes
+    /// the batch dimension, are copied.
     fn TRITONBACKEND_StateNew(
         state: Out<*mut StateObject>,
         request: LiveObject<RequestObject>,
@@ -41,7 +43,8 @@ export! {
         state.set(host.reply.add_state(output)?.raw());
     }
 
-    /// Memory for a state, owned by the request; again the same for the same size, and new for another one. Memory type and id: preferred, then actual.
+    /// Memory for a state, owned by the request; again the same for the same size, and new for
+    /// another one. Memory type and id: preferred, then actual.
     fn TRITONBACKEND_StateBuffer(
         state: LiveObject<StateObject>,
         buffer: Out<*mut c_void>,
@@ -69,7 +72,8 @@ export! {
         buffer_attributes.set(attributes.raw());
     }
 
-    /// Commits a state: the next request of the sequence reads it, once this one has its response. Before that is sent.
+    /// Commits a state: the next request of the sequence reads it, once this one has its response.
+    /// Before that is sent.
     fn TRITONBACKEND_StateUpdate(state: LiveObject<StateObject>) {
         state.commit()?;
     }

@@ -1,6 +1,7 @@
 //! `TRITONBACKEND_ModelInstanceReport*`: times of requests, batches and responses.
 //!
-//! The host counts requests and responses itself, when it sends them. What it takes from a backend are the phases of a batch.
+//! The host counts requests and responses itself, when it sends them. What it takes from a backend
+//! are the phases of a batch.
 
 use super::guard::{Ended, Flag, Maybe, Out, export};
 use crate::execute::{self, ExecutionTimes};
@@ -106,7 +107,8 @@ export! {
         let _ = (response_statistics, error.0);
     }
 
-    /// Reports a response. The host has counted it when it was sent; here only the order of times is checked.
+    /// Reports a response. The host has counted it when it was sent; here only the order of times
+    /// is checked.
     fn TRITONBACKEND_ModelInstanceReportResponseStatistics(
         response_statistics: LiveObject<ResponseStatistics>,
     ) {

@@ -1,5 +1,6 @@
-//! `TRITONSERVER_InferenceTrace*` as backends use it. Requests have no trace object: the server writes traces itself. So these
-//! functions get null, and what a backend would add to a trace is dropped.
+//! `TRITONSERVER_InferenceTrace*` as backends use it. Requests have no trace object: the server
+//! writes traces itself. So these functions get null, and what a backend would add to a trace is
+//! dropped.
 
 use super::guard::{Maybe, Out, TextMaybe, export};
 use crate::objects::server::TraceObject;

@@ -1,8 +1,9 @@
 //! A library in memory that stands in for a renamed `libtritonserver.so`.
 //!
-//! Tools that repair Python wheels rename the libraries in them: a backend of such a wheel needs `libtritonserver-717102f0.so`. The
-//! loader would look for that file and find Triton itself. So a library of that name is opened first that contains nothing but a
-//! dependency on `libtritonserver.so`, which is this library.
+//! Tools that repair Python wheels rename the libraries in them: a backend of such a wheel needs
+//! `libtritonserver-717102f0.so`. The loader would look for that file and find Triton itself. So a
+//! library of that name is opened first that contains nothing but a dependency on
+//! `libtritonserver.so`, which is this library.
 
 use crate::fault::{Result, TritonFault};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};

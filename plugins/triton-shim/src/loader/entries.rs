@@ -25,7 +25,8 @@ pub struct BackendEntries {
         unsafe extern "C" fn(*mut InstanceObject, *const *mut RequestObject, u32) -> Returned,
 }
 
-/// A function of the library; null, `None`, if it has none of that name. The loader also looks into the libraries that it needs, so this library must export none of these.
+/// A function of the library; null, `None`, if it has none of that name. The loader also looks into
+/// the libraries that it needs, so this library must export none of these.
 ///
 /// # Safety
 /// `F` is the type of the function.

@@ -60,7 +60,8 @@ pub fn open_file(path: &Path) -> Result<Library> {
     for needed in dynamic.needed.iter().filter(|needed| carrier::is_renamed(needed)) {
         carrier::open_carrier(needed)?;
     }
-    // SAFETY: runs the initialisers of a library that the operator has installed as a backend, or with a model.
+    // SAFETY: runs the initialisers of a library that the operator has installed as a backend, or
+    // with a model.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
     library.map_err(|e| {
         let text = loader_message(&e);

@@ -20,7 +20,8 @@ use trtserver_plugin_api::abi::types::{Param, memory_type, param};
 /// The handler of the host: one response.
 pub unsafe extern "C" fn receive_response(user: *mut u8, response: *const NestedResponse) {
     let run = || {
-        // SAFETY: the call lives until its last response, below; the response is valid during this call.
+        // SAFETY: the call lives until its last response, below; the response is valid during this
+        // call.
         let (call, response) = unsafe { (&*user.cast::<NestedCall>(), &*response) };
         let last = response.last != 0;
         call.sender.scope().enter(|| {

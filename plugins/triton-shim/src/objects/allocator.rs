@@ -6,8 +6,8 @@ use crate::handles::{ObjectKind, TypedObject};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 
-/// Allocates memory for an output: allocator, name, bytes, preferred memory, user pointer; returns buffer, its user pointer and
-/// memory.
+/// Allocates memory for an output: allocator, name, bytes, preferred memory, user pointer; returns
+/// buffer, its user pointer and memory.
 pub type Allocate = unsafe extern "C" fn(
     *mut ResponseAllocator,
     *const c_char,
@@ -57,7 +57,8 @@ pub struct ResponseAllocator {
     pub allocate: Allocate,
     pub free: Free,
     pub start: Option<Start>,
-    /// Kept, not called: outputs are offered in CPU memory, and copied into what `allocate` returns.
+    /// Kept, not called: outputs are offered in CPU memory, and copied into what `allocate`
+    /// returns.
     pub query: Mutex<Option<Query>>,
     /// As `query`.
     pub attributes: Mutex<Option<Attributes>>,

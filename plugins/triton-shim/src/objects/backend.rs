@@ -28,7 +28,8 @@ impl TypedObject for BackendObject {
     const KIND: ObjectKind = ObjectKind::Backend;
 }
 
-/// `TRITONBACKEND_BackendAttribute`: what a backend says of itself in `TRITONBACKEND_GetBackendAttribute`.
+/// `TRITONBACKEND_BackendAttribute`: what a backend says of itself in
+/// `TRITONBACKEND_GetBackendAttribute`.
 #[derive(Default)]
 pub struct BackendAttribute {
     /// Kind as Triton numbers it, and count; the most preferred first.

@@ -1,7 +1,7 @@
 //! `TRITONBACKEND_MemoryManager`: memory for the backend's own use, one manager per backend.
 //!
-//! CPU memory is the allocator's; the rest is the host's, from the pools that the server was given. Each block is remembered, so that
-//! freeing memory twice, or memory of another owner, is an error.
+//! CPU memory is the allocator's; the rest is the host's, from the pools that the server was given.
+//! Each block is remembered, so that freeing memory twice, or memory of another owner, is an error.
 
 use super::attributes::memory_location;
 use crate::fault::{Result, TritonFault};
@@ -99,7 +99,8 @@ impl MemoryManager {
         };
         let allocated = self.scope.with(|host, scope| {
             let (stream, out) = (ptr::null_mut(), &raw mut buf);
-            // SAFETY: the scope is open; the host writes one buffer. An error is owned by the caller.
+            // SAFETY: the scope is open; the host writes one buffer. An error is owned by the
+            // caller.
             unsafe {
                 let allocate = extension.memory_alloc;
                 host::take_error(host, allocate(scope, wanted, bytes, 0, 0, stream, out))

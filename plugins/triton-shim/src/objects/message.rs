@@ -1,4 +1,5 @@
-//! `TRITONSERVER_Message`: a JSON text, with a NUL at its end because backends read it as a C string.
+//! `TRITONSERVER_Message`: a JSON text, with a NUL at its end because backends read it as a C
+//! string.
 
 use crate::handles::{LiveObject, ObjectKind, TypedObject, create_object};
 use crate::host::owned_text;

@@ -102,7 +102,8 @@ impl MetricObject {
         let created = scope.with(|host, scope| {
             let (name, help) = (host::as_str(&family.name), host::as_str(&family.help));
             let (labels, n) = (params.as_ptr(), params.len() as u32);
-            // SAFETY: the scope is open, the arguments are valid during the call; the host writes one pointer.
+            // SAFETY: the scope is open, the arguments are valid during the call; the host writes
+            // one pointer.
             unsafe {
                 let error = match histograms {
                     Some((histograms, bounds)) => (histograms.histogram_new)(

@@ -77,7 +77,8 @@ impl ModelObject {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// The host opens the model that it completed before: scope and configuration are those of the open model.
+    /// The host opens the model that it completed before: scope and configuration are those of the
+    /// open model.
     pub fn reopen(&self, scope: Arc<Scope>, config: CString) {
         scope.take_reports(&self.scope());
         *self.scope.write().unwrap_or_else(PoisonError::into_inner) = scope;

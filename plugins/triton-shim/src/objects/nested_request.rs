@@ -1,5 +1,5 @@
-//! A request that a backend makes itself, for nested inference: `TRITONSERVER_InferenceRequest` until it is sent and after it was
-//! released.
+//! A request that a backend makes itself, for nested inference: `TRITONSERVER_InferenceRequest`
+//! until it is sent and after it was released.
 
 use super::allocator::ResponseAllocator;
 use super::model::ModelObject;

@@ -105,7 +105,8 @@ impl OutputObject {
         Ok((p, Memory::CPU))
     }
 
-    /// Memory of this library of another size, in place of what was allocated before, whose contents are lost.
+    /// Memory of this library of another size, in place of what was allocated before, whose
+    /// contents are lost.
     ///
     /// # Errors
     /// The system has no memory; what was allocated stays.
@@ -131,7 +132,8 @@ impl OutputObject {
         let (rank, shape) = (self.shape.len() as u32, self.shape.as_ptr());
         let (name, out) = (self.name.view(), &raw mut buf);
         let alloc = host.output_alloc;
-        // SAFETY: the response is valid until it is sent or freed, which frees this object; the rest during the call.
+        // SAFETY: the response is valid until it is sent or freed, which frees this object; the
+        // rest during the call.
         unsafe {
             let error = alloc(self.response, name, self.dtype, rank, shape, bytes, preferred, out);
             host::take_error(host, error)?;
@@ -154,7 +156,8 @@ impl OutputObject {
         let part = Buf { ptr: first.cast(), bytes, memory: Memory::CPU, ready, memory_handle };
         let (rank, shape) = (self.shape.len() as u32, self.shape.as_ptr());
         let release = Release { func: Some(release) };
-        // SAFETY: the response is the caller's; the host calls the release exactly once, whatever happens.
+        // SAFETY: the response is the caller's; the host calls the release exactly once, whatever
+        // happens.
         unsafe {
             let error = (host.output_adopt)(
                 target,
@@ -222,7 +225,8 @@ pub fn set_param(
 ) -> Result<()> {
     let host = host_table()?;
     let param = value.param(as_str(key));
-    // SAFETY: the response is the caller's; the parameter is valid during the call, which copies it.
+    // SAFETY: the response is the caller's; the parameter is valid during the call, which copies
+    // it.
     unsafe { host::take_error(host, (host.response_param)(target, &raw const param)) }
 }
 

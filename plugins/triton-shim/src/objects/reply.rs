@@ -1,7 +1,9 @@
-//! The response side of a request of the host: shared by the request, its factories and its responses.
+//! The response side of a request of the host: shared by the request, its factories and its
+//! responses.
 //!
-//! The host lets a responder build one response at a time; Triton's backends may create several before they send the first. The
-//! first is built in memory of the host, others in memory of this library, which the host adopts when they are sent.
+//! The host lets a responder build one response at a time; Triton's backends may create several
+//! before they send the first. The first is built in memory of the host, others in memory of this
+//! library, which the host adopts when they are sent.
 
 mod response_order; // of responses
 
@@ -153,19 +155,22 @@ impl RequestReply {
     fn host_response(&self) -> Result<*mut types::Response> {
         let host = host_table()?;
         let mut response = ptr::null_mut();
-        // SAFETY: the responder is valid; the host writes one pointer. The error is owned by the caller.
+        // SAFETY: the responder is valid; the host writes one pointer. The error is owned by the
+        // caller.
         unsafe {
             host::take_error(host, (host.response_new)(self.responder, &raw mut response))?;
         }
         Ok(response)
     }
 
-    /// Whether the backend has made neither a factory nor a response: then the host may take the request back.
+    /// Whether the backend has made neither a factory nor a response: then the host may take the
+    /// request back.
     pub fn is_untouched(&self) -> bool {
         !self.touched.load(Ordering::Relaxed)
     }
 
-    /// The execution has failed, but responses or factories of the request may be left: ends it with the error.
+    /// The execution has failed, but responses or factories of the request may be left: ends it
+    /// with the error.
     pub fn take_back(&self, fault: &TritonFault) {
         // Fails if the backend has ended it all the same.
         let _ = self.finish(Some(fault));
@@ -185,7 +190,8 @@ impl LiveObject<RequestReply> {
         Ok(state)
     }
 
-    /// Gives up one reference. The last one ends the request, if the backend has not, and frees the reply.
+    /// Gives up one reference. The last one ends the request, if the backend has not, and frees the
+    /// reply.
     pub fn release(self) {
         if self.references.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;

@@ -1,4 +1,5 @@
-//! `TRITONBACKEND_Request`, which is also `TRITONSERVER_InferenceRequest`, and `TRITONBACKEND_Input`.
+//! `TRITONBACKEND_Request`, which is also `TRITONSERVER_InferenceRequest`, and
+//! `TRITONBACKEND_Input`.
 
 use super::attributes::BufferAttributes;
 use super::nested_request::OwnRequest;
@@ -61,8 +62,8 @@ impl HostRequest {
         unsafe { &*self.view }
     }
 
-    /// The outputs that the client asked for. Those that the host added for the state of a sequence have no place in the
-    /// configuration's list of outputs.
+    /// The outputs that the client asked for. Those that the host added for the state of a sequence
+    /// have no place in the configuration's list of outputs.
     pub fn requested_outputs(&self) -> impl Iterator<Item = &request::RequestedOutput> {
         let view = self.view();
         // SAFETY: valid as long as the view.

@@ -1,4 +1,5 @@
-//! `TRITONBACKEND_State`: what a request of a sequence leaves for the next one. The host takes it as a further output.
+//! `TRITONBACKEND_State`: what a request of a sequence leaves for the next one. The host takes it
+//! as a further output.
 
 use super::output::{OutputBuffer, OutputObject};
 use super::reply::RequestReply;

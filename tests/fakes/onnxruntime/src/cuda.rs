@@ -51,7 +51,8 @@ unsafe impl Sync for Driver {}
 
 impl Driver {
     pub fn open() -> Result<Self, String> {
-        // SAFETY: the functions have these types, and a context is current on the thread of an instance.
+        // SAFETY: the functions have these types, and a context is current on the thread of an
+        // instance.
         unsafe {
             let library = Library::open(Some("libcuda.so.1"), RTLD_NOW | RTLD_LOCAL)
                 .map_err(|e| format!("CUDA failure 35: {e}"))?;

@@ -1,12 +1,13 @@
-//! Fake ONNX Runtime library for tests of instances on GPUs: the functions that the plugin calls, over the CUDA driver that the
-//! process has, which is the fake one.
+//! Fake ONNX Runtime library for tests of instances on GPUs: the functions that the plugin calls,
+//! over the CUDA driver that the process has, which is the fake one.
 //!
-//! It is a test double. What passes on it is not a result of ONNX Runtime, and not one on a GPU. Of ONNX Runtime it has the
-//! rules that the plugin relies on, and is stricter where the real library would copy or wait on its own: a tensor that is bound
-//! in the wrong memory is an error. Models are text, see `model.rs`. Functions that it lacks return NOT_IMPLEMENTED.
+//! It is a test double. What passes on it is not a result of ONNX Runtime, and not one on a GPU. Of
+//! ONNX Runtime it has the rules that the plugin relies on, and is stricter where the real library
+//! would copy or wait on its own: a tensor that is bound in the wrong memory is an error. Models
+//! are text, see `model.rs`. Functions that it lacks return NOT_IMPLEMENTED.
 //!
-//! Environment: `FAKE_ORT_PROVIDERS`, the execution providers, with commas between; `FAKE_ORT_LOG`, a file for a line per session
-//! and run.
+//! Environment: `FAKE_ORT_PROVIDERS`, the execution providers, with commas between; `FAKE_ORT_LOG`,
+//! a file for a line per session and run.
 #![allow(non_snake_case, reason = "functions are named as in the table")]
 
 mod api; // the functions of the table

@@ -88,8 +88,9 @@ impl Session {
         Err(format!("'{name}' is bound in {place:?}, the session has it in {expected:?}"))
     }
 
-    /// Computes the outputs. With a GPU, the work is on its stream when this returns, and done if `wait`, which a stream of the
-    /// caller needs: without it the real library frees pinned memory in a callback of the driver, which ends the process.
+    /// Computes the outputs. With a GPU, the work is on its stream when this returns, and done if
+    /// `wait`, which a stream of the caller needs: without it the real library frees pinned memory
+    /// in a callback of the driver, which ends the process.
     pub fn run(
         &self,
         inputs: &[(String, Value)],

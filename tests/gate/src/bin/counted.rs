@@ -1,9 +1,10 @@
-//! `trtserver-counted`: the server, counting allocations and copies. A connection to the port printed after
-//! `listening counts` receives one line with the counts so far and is closed.
+//! `trtserver-counted`: the server, counting allocations and copies. A connection to the port
+//! printed after `listening counts` receives one line with the counts so far and is closed.
 //!
-//! Counted are the allocations of all code linked into the server, and the bytes that memcpy and memmove move in pieces of
-//! [`LARGE`] or more, in the server and in its plugins. Not counted: allocations of plugins (they have their own
-//! allocators), bytes moved by reallocations, copies by the kernel.
+//! Counted are the allocations of all code linked into the server, and the bytes that memcpy and
+//! memmove move in pieces of [`LARGE`] or more, in the server and in its plugins. Not counted:
+//! allocations of plugins (they have their own allocators), bytes moved by reallocations, copies by
+//! the kernel.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{self, Write};
@@ -61,7 +62,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Replace the C library's functions in this program and, because the dynamic linker resolves symbols here first, in its plugins.
+/// Replace the C library's functions in this program and, because the dynamic linker resolves
+/// symbols here first, in its plugins.
 #[cfg(target_arch = "x86_64")]
 mod copies {
     use super::{COPIED_BYTES, LARGE};
@@ -79,7 +81,8 @@ mod copies {
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: the caller guarantees both ranges. Inline assembly, since a Rust copy would call this function.
+        // SAFETY: the caller guarantees both ranges. Inline assembly, since a Rust copy would call
+        // this function.
         unsafe {
             asm!("rep movsb", inout("rcx") size => _, inout("rdi") to => _, inout("rsi") from => _,
                 options(nostack, preserves_flags));

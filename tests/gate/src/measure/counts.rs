@@ -10,8 +10,9 @@ use trtserver_tests::{Running, dist};
 /// Requests to average; fewer for large tensors.
 const SMALL: u32 = 500;
 const LARGE: u32 = 25;
-/// Every row is measured so often, and each figure is the lowest found. hyper adapts its read buffer to the sizes of the last reads,
-/// so some series of large bodies allocate a buffer more than others; what the code itself allocates or copies is in all of them.
+/// Every row is measured so often, and each figure is the lowest found. hyper adapts its read
+/// buffer to the sizes of the last reads, so some series of large bodies allocate a buffer more
+/// than others; what the code itself allocates or copies is in all of them.
 const SERIES: u32 = 9;
 
 /// Figures per request.

@@ -1,5 +1,6 @@
-//! Instructions: the server under callgrind, once with a few requests of each row, then once per row with more of
-//! its requests. The difference is the cost of those; start and shutdown cancel out.
+//! Instructions: the server under callgrind, once with a few requests of each row, then once per
+//! row with more of its requests. The difference is the cost of those; start and shutdown cancel
+//! out.
 
 use super::{DELAY_MS, WARM_UP, file, read, server};
 use crate::client::Client;
@@ -7,8 +8,8 @@ use std::ffi::OsString;
 use trtserver_tests::dist;
 
 const TIMES: u32 = 200;
-/// Disables `rep movsb` and `rep stosb` in the C library: it uses them on some processors only, and callgrind counts each
-/// byte as an instruction.
+/// Disables `rep movsb` and `rep stosb` in the C library: it uses them on some processors only, and
+/// callgrind counts each byte as an instruction.
 const NO_REPETITION: &str =
     "glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000";
 

@@ -12,8 +12,9 @@ use trtserver_tests::{Server, dist, parameters};
 /// Requests before counting starts, after which buffers have grown and pools are filled.
 const WARM_UP: u32 = 20;
 
-/// Execution time of the model. The network thread sleeps when the response is ready, as with real models; with a model that
-/// responds at once this would vary, and with it the number of system calls.
+/// Execution time of the model. The network thread sleeps when the response is ready, as with real
+/// models; with a model that responds at once this would vary, and with it the number of system
+/// calls.
 const DELAY_MS: u32 = 2;
 
 /// A server with the echo model, without batching, whose execution takes `delay_ms`.

@@ -1,5 +1,5 @@
-//! System calls: the server under strace, which logs the start time of each; those between the first and the last request
-//! are counted.
+//! System calls: the server under strace, which logs the start time of each; those between the
+//! first and the last request are counted.
 
 use super::{DELAY_MS, WARM_UP, file, read, server};
 use crate::client::Client;
@@ -63,7 +63,8 @@ fn whole(trace: &Path) -> String {
 fn within(trace: &str, [begin, end]: [f64; 2]) -> Syscalls {
     let mut by_name: BTreeMap<&str, u32> = BTreeMap::new();
     for line in trace.lines() {
-        // Thread, time, call. A call resumed after another thread's line begins with `<...`, a signal with `---`.
+        // Thread, time, call. A call resumed after another thread's line begins with `<...`, a
+        // signal with `---`.
         let mut fields = line.split_whitespace().skip(1);
         let time = fields.next().and_then(|field| field.parse::<f64>().ok());
         let call = fields.next().and_then(|field| field.split_once('('));

@@ -1,5 +1,5 @@
-//! A kernel that faults: its requests fail with a reason, its model is not ready, models on the CPU go on, and an isolated model
-//! serves again in a new process.
+//! A kernel that faults: its requests fail with a reason, its model is not ready, models on the CPU
+//! go on, and an isolated model serves again in a new process.
 
 use crate::Options;
 use crate::cuda::Driver;

@@ -1,4 +1,5 @@
-//! Sums computed by a kernel on each GPU: alone, in batches, and as long as a copy needs several pieces.
+//! Sums computed by a kernel on each GPU: alone, in batches, and as long as a copy needs several
+//! pieces.
 
 use crate::Options;
 use crate::cuda::Driver;

@@ -1,5 +1,5 @@
-//! ONNX models by ONNX Runtime on CUDA: results, throughput and latency beside a bare loop over the same library, priorities, and
-//! device memory over many requests.
+//! ONNX models by ONNX Runtime on CUDA: results, throughput and latency beside a bare loop over the
+//! same library, priorities, and device memory over many requests.
 
 use crate::cuda::Driver;
 use crate::onnx_model::{CLASSES, IMAGE, SIDE, config, resnet};

@@ -1,5 +1,5 @@
-//! Copies of one batch run beside the kernel of another: requests with large tensors and a slow kernel take less time than both
-//! one after the other. The tensors are in system shared memory.
+//! Copies of one batch run beside the kernel of another: requests with large tensors and a slow
+//! kernel take less time than both one after the other. The tensors are in system shared memory.
 
 use crate::Options;
 use crate::cuda::Driver;

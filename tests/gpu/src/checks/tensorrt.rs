@@ -1,7 +1,9 @@
-//! TensorRT with its real library: plans that `trtexec` has built (docs/tensorrt.md), and a damaged one.
+//! TensorRT with its real library: plans that `trtexec` has built (docs/tensorrt.md), and a damaged
+//! one.
 //!
-//! TRTSERVER_TENSORRT_MODELS is a model repository without configurations: `addsub`, from tests/models/addsub_fp32, and `nonzero`,
-//! from tests/models/nonzero. TRTSERVER_TENSORRT_DIRECTORY is the folder of the library, if the dynamic loader does not find it.
+//! TRTSERVER_TENSORRT_MODELS is a model repository without configurations: `addsub`, from
+//! tests/models/addsub_fp32, and `nonzero`, from tests/models/nonzero. TRTSERVER_TENSORRT_DIRECTORY
+//! is the folder of the library, if the dynamic loader does not find it.
 
 use crate::Options;
 use crate::cuda::Driver;
@@ -46,7 +48,8 @@ fn server(folder: Option<&Path>) -> Server {
     }
 }
 
-/// A plan whose header is right: the library itself has to refuse it. Tried with each major version that is found.
+/// A plan whose header is right: the library itself has to refuse it. Tried with each major version
+/// that is found.
 fn refuses_a_damaged_plan(folder: Option<&Path>) -> Result<String, String> {
     let majors = [8_u8, 10, 11];
     let add = |server: Server, major: u8| {

@@ -28,8 +28,9 @@ pub enum Garbage {
     Never,
 }
 
-/// Where the running sum is kept. START resets it; a request that is not READY is ignored and gets 0. Both are control
-/// tensors (INT32, FP32 or BOOL); without a START tensor the request's flag is used.
+/// Where the running sum is kept. START resets it; a request that is not READY is ignored and gets
+/// 0. Both are control tensors (INT32, FP32 or BOOL); without a START tensor the request's flag is
+/// used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Accumulate {
     /// Per position in the batch.
@@ -56,7 +57,8 @@ pub enum Death {
     GarbleControl,
     /// The same to the work connection.
     GarbleWork,
-    /// Starts a process that outlives it, prints its process id to standard error, and calls `exit(7)`.
+    /// Starts a process that outlives it, prints its process id to standard error, and calls
+    /// `exit(7)`.
     Orphan,
 }
 
@@ -377,7 +379,8 @@ fn sockets() -> Vec<i32> {
 
 /// Writes a valid message length followed by an invalid message.
 fn garble(socket: i32) {
-    // SAFETY: the descriptor is open and not closed here. Disturbing its other users is the purpose.
+    // SAFETY: the descriptor is open and not closed here. Disturbing its other users is the
+    // purpose.
     let mut socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(socket) });
     let _ = socket.write_all(&[8, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
 }

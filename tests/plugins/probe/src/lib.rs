@@ -1,7 +1,7 @@
 //! The backend `probe` for tests: it echoes inputs, and misbehaves on command.
 //!
-//! Output i is a copy of input i. Commands are request parameters or, for all requests, parameters of
-//! the model's configuration; a request's win. See [`commands::Commands`] for the list.
+//! Output i is a copy of input i. Commands are request parameters or, for all requests, parameters
+//! of the model's configuration; a request's win. See [`commands::Commands`] for the list.
 
 mod accumulate;
 mod cancelled;
@@ -35,7 +35,8 @@ impl Backend for Probe {
 
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "probe", default_file: "" }],
-        // On the CPU unless the configuration says otherwise, so that tests do the same on machines with GPUs.
+        // On the CPU unless the configuration says otherwise, so that tests do the same on machines
+        // with GPUs.
         instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
         preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],
         ..BackendInfo::new("probe", env!("CARGO_PKG_VERSION"))

@@ -1,4 +1,5 @@
-//! Requests of the probe to models of the server: the commands `infer`, `infer_cancelled`, `status`, `load` and `unload`.
+//! Requests of the probe to models of the server: the commands `infer`, `infer_cancelled`,
+//! `status`, `load` and `unload`.
 
 use crate::commands::{self, Commands};
 use std::path::Path;
@@ -12,7 +13,8 @@ use trtserver_plugin_api::trts_info;
 /// Inputs of the executed request: name, type, shape, bytes.
 pub type Inputs = Vec<(String, Dtype, Vec<i64>, Vec<u8>)>;
 
-/// Does what the commands say. The responses of the model that was called, or an error with the text of a status.
+/// Does what the commands say. The responses of the model that was called, or an error with the
+/// text of a status.
 pub fn call(
     log: &Scope,
     commands: &Commands,

@@ -10,7 +10,8 @@ pub fn control(request: Request<'_>, name: &str) -> Option<bool> {
     request.input(name).map(|input| input.to_bytes().iter().any(|byte| *byte != 0))
 }
 
-/// `a:1,b:2,-:1`: each request's id (or `#` and its sequence) and rows; `-` for one that is not READY.
+/// `a:1,b:2,-:1`: each request's id (or `#` and its sequence) and rows; `-` for one that is not
+/// READY.
 pub fn composition(batch: &Batch<'_>) -> String {
     let one = |request: Request<'_>| {
         let rows = request.batch_size();
@@ -27,8 +28,8 @@ pub fn composition(batch: &Batch<'_>) -> String {
     batch.requests().map(one).collect::<Vec<_>>().join(",")
 }
 
-/// Type, shape and bytes of BATCH in that many rows: INT32 rows and requests of the batch, or, where the
-/// model declares it as STRING, its composition.
+/// Type, shape and bytes of BATCH in that many rows: INT32 rows and requests of the batch, or,
+/// where the model declares it as STRING, its composition.
 pub fn report(
     model: &Echo,
     batch: &Batch<'_>,

@@ -14,7 +14,8 @@ use trtserver_plugin_testkit::{
 
 fn library() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
-    // Beside the tests, where cargo puts what they depend on; `cargo build` alone fills the folder above.
+    // Beside the tests, where cargo puts what they depend on; `cargo build` alone fills the folder
+    // above.
     let library = exe.with_file_name("libtrtserver_probe.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
@@ -128,7 +129,8 @@ fn waits_for_the_cancellation() {
     assert_eq!(outcome.result.unwrap_err().code, code::CANCELLED);
 }
 
-/// Runs batches of INT32 requests on one instance; OUT and STATE_OUT of each request, -1 where there is none.
+/// Runs batches of INT32 requests on one instance; OUT and STATE_OUT of each request, -1 where
+/// there is none.
 fn sums(mode: &str, batches: &[&[&[(&str, i32)]]]) -> Vec<Vec<(i32, i32)>> {
     let mut spec = ModelSpec::new("m").input("INPUT0", dtype::INT32, &[-1]);
     spec = spec.output("OUT", dtype::INT32, &[-1]).parameter("accumulate", mode);

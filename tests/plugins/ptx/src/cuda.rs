@@ -1,4 +1,5 @@
-//! The few functions of the CUDA driver that launch a kernel, from a library of the backend's own search, as a framework has it.
+//! The few functions of the CUDA driver that launch a kernel, from a library of the backend's own
+//! search, as a framework has it.
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CString, c_char, c_uint, c_void};

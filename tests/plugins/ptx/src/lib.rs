@@ -1,8 +1,9 @@
-//! The backend `ptx` for tests on GPUs and on the fake driver: OUTPUT0 = INPUT0 + INPUT1, of floats, by a kernel on the device of
-//! the instance; without one, on the CPU.
+//! The backend `ptx` for tests on GPUs and on the fake driver: OUTPUT0 = INPUT0 + INPUT1, of
+//! floats, by a kernel on the device of the instance; without one, on the CPU.
 //!
-//! Parameters of the model: `spin_us`, for which a kernel runs before the sum; `fault`, whose kernel faults; `report_bytes`, which
-//! an instance reports as memory of its own. Of a request: `fault`.
+//! Parameters of the model: `spin_us`, for which a kernel runs before the sum; `fault`, whose
+//! kernel faults; `report_bytes`, which an instance reports as memory of its own. Of a request:
+//! `fault`.
 
 mod cuda; // the driver's functions for kernels
 
@@ -116,7 +117,8 @@ impl Worker {
         let floats =
             u32::try_from(a.bytes / 4).map_err(|_| Error::invalid("the inputs are too large"))?;
         let addresses = [a, b, sum].map(|buf| buf.ptr.addr() as u64);
-        // SAFETY: memory of the host for the compute stream, freed in its order, of as many floats each.
+        // SAFETY: memory of the host for the compute stream, freed in its order, of as many floats
+        // each.
         unsafe { module.add(stream, addresses, floats) }
     }
 }

@@ -1,4 +1,5 @@
-//! v2: metadata, inference, streams, shared memory, model control, deadlines; blocking, in the background and async.
+//! v2: metadata, inference, streams, shared memory, model control, deadlines; blocking, in the
+//! background and async.
 
 use super::{fp32, int32, ok, settings};
 use std::sync::mpsc;

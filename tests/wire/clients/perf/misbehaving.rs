@@ -71,7 +71,8 @@ fn a_server_that_ends_ends_the_measurement() {
     });
 }
 
-/// Runs a program whose standard output, and with `both` also its standard error, is a pipe whose reading end is closed.
+/// Runs a program whose standard output, and with `both` also its standard error, is a pipe whose
+/// reading end is closed.
 fn into_closed_pipes(name: &str, flags: &[&str], both: bool) -> ExitStatus {
     let mut command = Command::new(dist().join("bin").join(name));
     command.args(flags);

@@ -1,5 +1,6 @@
-//! trtserver-perf and perf_client against the real server. No test depends on how fast either is: windows are short, any
-//! difference between them is accepted, and only counts and exit codes are checked.
+//! trtserver-perf and perf_client against the real server. No test depends on how fast either is:
+//! windows are short, any difference between them is accepted, and only counts and exit codes are
+//! checked.
 
 mod misbehaving;
 
@@ -138,15 +139,16 @@ fn open_loop_on_every_wire() {
     });
 }
 
-/// A model that serves 25 requests a second gets 100: latency counts from when a request was due, so it grows although each
-/// request is answered within 40 ms of being sent.
+/// A model that serves 25 requests a second gets 100: latency counts from when a request was due,
+/// so it grows although each request is answered within 40 ms of being sent.
 #[test]
 fn requests_that_wait_for_a_connection_are_timed_from_when_they_were_due() {
     let flags =
         ["-mslow", "--shape=INPUT0:1", "--request-rate-range=100", "--max-connections=1", "-p500"];
     let (_, results) = measured(WIRES[2], &flags);
     let latency = &point(&results)["latency_us"];
-    // After one second, at most 25 of 100 requests are done: the last was due at least half a second before.
+    // After one second, at most 25 of 100 requests are done: the last was due at least half a
+    // second before.
     assert!(latency["max"].as_f64().is_some_and(|us| us > 500_000.0), "{latency}");
     assert!(point(&results)["delayed"].as_u64().is_some_and(|count| count > 0));
 }

@@ -19,7 +19,8 @@ namespace client {
 class Error;
 
 namespace detail {
-// Holds Error::Success: the static member of a template is defined in a header without a warning before C++17.
+// Holds Error::Success: the static member of a template is defined in a header without a warning
+// before C++17.
 template <typename E>
 struct ErrorConstants {
   static const E Success;
@@ -31,8 +32,8 @@ Error Take(trtc_error* error);
 Error Done(const std::string& server_id, uint64_t request_id);
 }  // namespace detail
 
-// Outcome of a call: a status code, and for failures a message. Server and request id are those of the response, if there
-// was one. Error::Success is the outcome of a call that succeeded.
+// Outcome of a call: a status code, and for failures a message. Server and request id are those of
+// the response, if there was one. Error::Success is the outcome of a call that succeeded.
 class Error : public detail::ErrorConstants<Error> {
  public:
   explicit Error(const RequestStatus& status)
@@ -66,8 +67,8 @@ inline std::ostream& operator<<(std::ostream& out, const Error& err) {
 
 namespace detail {
 
-// Converts and releases an error of the C interface; NULL is success. The text of a server stays as it is; that of the client is
-// followed by what was asked of whom.
+// Converts and releases an error of the C interface; NULL is success. The text of a server stays as
+// it is; that of the client is followed by what was asked of whom.
 inline Error Take(trtc_error* error) {
   if (error == nullptr) return Error();
   trtc_error_info info;

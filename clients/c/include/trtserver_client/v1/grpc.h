@@ -1,4 +1,5 @@
-// Contexts of the v1 C++ client over gRPC, with one call for each request or one stream for all. C++11.
+// Contexts of the v1 C++ client over gRPC, with one call for each request or one stream for all.
+// C++11.
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TRTSERVER_CLIENT_V1_GRPC_H

@@ -1,8 +1,8 @@
 // InferContext of the v1 C++ client: inputs, options, runs and results of one model. C++11.
 //
-// One class serves programs of all releases: the forms of AsyncRun, GetAsyncRunResults and GetReadyAsyncRequest differ in
-// their parameters, and each has the behaviour of its release. Calls on one context are made by one thread at a time;
-// GetAsyncRunResults may be called from any.
+// One class serves programs of all releases: the forms of AsyncRun, GetAsyncRunResults and
+// GetReadyAsyncRequest differ in their parameters, and each has the behaviour of its release. Calls
+// on one context are made by one thread at a time; GetAsyncRunResults may be called from any.
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TRTSERVER_CLIENT_V1_INFER_H
@@ -44,12 +44,14 @@ class InferContext {
     // The shape that SetShape set; empty without one.
     virtual const std::vector<int64_t>& Shape() const = 0;
     virtual Error SetShape(const std::vector<int64_t>& dims) = 0;
-    // Sets one batch entry; called once for each. The memory is not copied and must stay until the run completes.
+    // Sets one batch entry; called once for each. The memory is not copied and must stay until the
+    // run completes.
     virtual Error SetRaw(const uint8_t* input, size_t input_byte_size) = 0;
     virtual Error SetRaw(const std::vector<uint8_t>& input) = 0;
     // Sets one batch entry of a STRING input. The strings are copied.
     virtual Error SetFromString(const std::vector<std::string>& input) = 0;
-    // Takes the values of the whole batch from a registered region. Set the options first: they give the batch size.
+    // Takes the values of the whole batch from a registered region. Set the options first: they
+    // give the batch size.
     virtual Error SetSharedMemory(const std::string& name, size_t offset, size_t byte_size) = 0;
   };
 
@@ -165,7 +167,8 @@ class InferContext {
 
   virtual Error Run(ResultMap* results) = 0;
 
-  // v1.3 and later: the callback is called by a thread of the library, one at a time for each context.
+  // v1.3 and later: the callback is called by a thread of the library, one at a time for each
+  // context.
   virtual Error AsyncRun(OnCompleteFn callback) = 0;
   // Before v1.3: the request is asked for with GetAsyncRunResults.
   virtual Error AsyncRun(std::shared_ptr<Request>* async_request) = 0;

@@ -1,5 +1,5 @@
-// Implementation of InferContext on the C interface: values of inputs and their checks are in the library, cursors of results
-// here. C++11. Included by infer.h.
+// Implementation of InferContext on the C interface: values of inputs and their checks are in the
+// library, cursors of results here. C++11. Included by infer.h.
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TRTSERVER_CLIENT_V1_INFER_IMPL_H
@@ -310,7 +310,8 @@ class RequestImpl : public InferContext::Request {
 
 class ContextImpl : public InferContext {
  public:
-  // `copies_inputs`: asynchronous runs copy the values of inputs, as the gRPC contexts of the original did; programs rely on it.
+  // `copies_inputs`: asynchronous runs copy the values of inputs, as the gRPC contexts of the
+  // original did; programs rely on it.
   explicit ContextImpl(bool copies_inputs)
       : handle_(nullptr), model_(nullptr), copies_inputs_(copies_inputs), closing_(false) {}
 

@@ -1,5 +1,5 @@
-// Contexts of the v1 C++ client that ask and control the server: health, status, repository, models, shared memory, profiler.
-// Calls on one context are made by one thread at a time. C++11.
+// Contexts of the v1 C++ client that ask and control the server: health, status, repository,
+// models, shared memory, profiler. Calls on one context are made by one thread at a time. C++11.
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TRTSERVER_CLIENT_V1_SERVER_H

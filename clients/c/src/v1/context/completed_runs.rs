@@ -34,7 +34,8 @@ pub unsafe extern "C" fn trtc_v1_take(
         }
         let found = context.context.take(id, wait)?;
         place.write(found.map_or(ObjectHandle::NULL, |results| {
-            // The run that knew the order of the outputs is over: the outputs have the order of the model.
+            // The run that knew the order of the outputs is over: the outputs have the order of the
+            // model.
             let order: Vec<_> =
                 context.context.model().outputs().iter().map(|o| o.name.clone()).collect();
             ObjectHandle::new(Arc::new(V1Result::new(results, &order)))

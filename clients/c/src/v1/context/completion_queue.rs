@@ -1,5 +1,6 @@
-//! `trtc_v1_queue`: completed requests for a thread that takes many of them, with their tensors, in one call. No thread of the
-//! library runs code of the program: a program in a language with a global lock takes that once for all of them.
+//! `trtc_v1_queue`: completed requests for a thread that takes many of them, with their tensors, in
+//! one call. No thread of the library runs code of the program: a program in a language with a
+//! global lock takes that once for all of them.
 
 use super::prepared_request::{self, RawReply, V1Prepared};
 use super::run::{COPY_INPUTS, RawRequest};
@@ -78,7 +79,8 @@ impl V1Queue {
         !state.completed.is_empty()
     }
 
-    /// The next one, if it has its place in so many bytes. Into `whole` bytes everything fits, if necessary as a result.
+    /// The next one, if it has its place in so many bytes. Into `whole` bytes everything fits, if
+    /// necessary as a result.
     fn next(&self, bytes: usize, whole: usize) -> Option<QueuedCompletion> {
         let mut state = self.state();
         let first = state.completed.front()?;

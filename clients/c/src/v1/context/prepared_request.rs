@@ -1,4 +1,5 @@
-//! `trtc_v1_prepared`: a request that is checked and encoded once and sent often, with its inputs and outputs as blocks of bytes.
+//! `trtc_v1_prepared`: a request that is checked and encoded once and sent often, with its inputs
+//! and outputs as blocks of bytes.
 
 use super::run::RawRequest;
 use super::{Error, V1Context};
@@ -147,8 +148,9 @@ impl RawReply {
     }
 }
 
-/// Writes the description of the outputs, then their tensors; returns the sizes of the description and of both. `None` if an
-/// output is not a tensor of fixed-size elements in the response, or if the space is too small.
+/// Writes the description of the outputs, then their tensors; returns the sizes of the description
+/// and of both. `None` if an output is not a tensor of fixed-size elements in the response, or if
+/// the space is too small.
 fn write_result(
     results: &RunResults,
     order: &[String],

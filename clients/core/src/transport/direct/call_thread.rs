@@ -1,7 +1,8 @@
-//! Where a call of a blocking client runs: on the calling thread as long as it can, in the runtime where it must.
+//! Where a call of a blocking client runs: on the calling thread as long as it can, in the runtime
+//! where it must.
 //!
-//! A current-thread runtime is driven by one of the threads that wait for it. A call that blocked inside would stop the calls of
-//! the other threads, so a direct call blocks outside of it.
+//! A current-thread runtime is driven by one of the threads that wait for it. A call that blocked
+//! inside would stop the calls of the other threads, so a direct call blocks outside of it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

@@ -405,7 +405,8 @@ impl Http2State {
     }
 }
 
-/// Counts received bytes; opens the window of a stream, or of the connection, when enough have come.
+/// Counts received bytes; opens the window of a stream, or of the connection, when enough have
+/// come.
 fn update(received: &mut usize, length: usize, stream: u32, replies: &mut Vec<u8>) {
     *received += length;
     if *received >= UPDATE {

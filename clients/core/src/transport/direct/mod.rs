@@ -1,7 +1,9 @@
-//! Calls on the calling thread: a request and its response over a blocking socket, without tasks and wake-ups.
+//! Calls on the calling thread: a request and its response over a blocking socket, without tasks
+//! and wake-ups.
 //!
-//! The blocking clients make small calls this way; hyper makes all others. A call of a blocking client is one future that moves
-//! between two places ([`turn`]): it exchanges bytes on the calling thread, and opens connections in the runtime.
+//! The blocking clients make small calls this way; hyper makes all others. A call of a blocking
+//! client is one future that moves between two places ([`turn`]): it exchanges bytes on the calling
+//! thread, and opens connections in the runtime.
 
 mod call_thread;
 mod http1;
@@ -29,7 +31,8 @@ const MAX_REQUEST: usize = 64 << 10;
 /// Idle connections that are kept.
 const MAX_IDLE: usize = 64;
 
-/// The connections of a blocking client that are used on calling threads, each by one thread at a time.
+/// The connections of a blocking client that are used on calling threads, each by one thread at a
+/// time.
 #[derive(Default)]
 pub(super) struct DirectTransport {
     http1: IdleConnections<http1::Http1Connection>,

@@ -88,7 +88,8 @@ impl DirectChannel {
         }
     }
 
-    /// Waits for bytes and appends them, as many as there is capacity for; 0 at the end of the connection.
+    /// Waits for bytes and appends them, as many as there is capacity for; 0 at the end of the
+    /// connection.
     pub fn receive(
         &mut self,
         into: &mut Vec<u8>,
@@ -131,7 +132,8 @@ impl DirectChannel {
         }
     }
 
-    /// Makes the next receive end at the deadline. A timeout that is set may be longer by a thousandth and a millisecond.
+    /// Makes the next receive end at the deadline. A timeout that is set may be longer by a
+    /// thousandth and a millisecond.
     fn limit(&mut self, deadline: Option<Instant>) -> std::result::Result<(), SocketProblem> {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {

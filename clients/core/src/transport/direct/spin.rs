@@ -1,10 +1,12 @@
-//! Polling before a thread waits for a response, where that mostly succeeds: waking a thread takes longer than many models do.
+//! Polling before a thread waits for a response, where that mostly succeeds: waking a thread takes
+//! longer than many models do.
 
 use std::time::{Duration, Instant};
 
 /// How long one wait polls.
 pub(super) const LIMIT: Duration = Duration::from_micros(50);
-/// Waits without polling after several in a row have polled in vain. After the first one it is one, then it doubles.
+/// Waits without polling after several in a row have polled in vain. After the first one it is one,
+/// then it doubles.
 const MAX_BACKOFF: u32 = 64;
 
 /// Decides whether a wait for a response polls first: polls in vain double the number of waits
@@ -23,7 +25,8 @@ impl Default for SpinPolicy {
 }
 
 impl SpinPolicy {
-    /// Polls until `ready` returns something, for at most [`LIMIT`], if earlier calls suggest that it soon does.
+    /// Polls until `ready` returns something, for at most [`LIMIT`], if earlier calls suggest that
+    /// it soon does.
     pub fn until<T>(&mut self, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         if self.skip > 0 {
             self.skip -= 1;

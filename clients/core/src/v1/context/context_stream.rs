@@ -1,7 +1,8 @@
-//! The gRPC stream of a context: requests in order, responses matched by their id and delivered in the order of arrival.
+//! The gRPC stream of a context: requests in order, responses matched by their id and delivered in
+//! the order of arrival.
 //!
-//! Asynchronous runs are tasks, which the runtime may wake in any order. So a response is delivered with a [`Delivery`], and the
-//! next one only after that was dropped.
+//! Asynchronous runs are tasks, which the runtime may wake in any order. So a response is delivered
+//! with a [`Delivery`], and the next one only after that was dropped.
 
 use crate::deadline::DEFAULT_DEADLINE;
 use crate::error::{Error, Kind, Result};
@@ -44,8 +45,8 @@ impl ContextStream {
         Ok(Self { sender, pending })
     }
 
-    /// Sends one request and waits for its response, at most until the deadline. The request has its place in the stream with
-    /// the first poll.
+    /// Sends one request and waits for its response, at most until the deadline. The request has
+    /// its place in the stream with the first poll.
     pub async fn run(&self, client: &Client, request: &InferRequest) -> Delivered {
         let mut delivery = Delivery::default();
         let result = self.exchange(client, request, &mut delivery).await;
@@ -92,7 +93,8 @@ impl ContextStream {
     }
 }
 
-/// Outstanding requests still complete at the server: the task goes on receiving until the stream ends.
+/// Outstanding requests still complete at the server: the task goes on receiving until the stream
+/// ends.
 impl Drop for ContextStream {
     fn drop(&mut self) {
         self.pending.0.lock().closing = true;

@@ -1,4 +1,5 @@
-//! An input of a context: its shape and the data of each batch entry, with the checks of the original library.
+//! An input of a context: its shape and the data of each batch entry, with the checks of the
+//! original library.
 
 use crate::borrow::Borrow;
 use crate::error::{Error, Result};
@@ -148,8 +149,8 @@ impl Input {
     /// As [`set_raw`](Self::set_raw), without taking or copying the data.
     ///
     /// # Safety
-    /// `data` points to `len` bytes that stay valid and unchanged until this input is reset or dropped, and every run that was
-    /// prepared before has completed.
+    /// `data` points to `len` bytes that stay valid and unchanged until this input is reset or
+    /// dropped, and every run that was prepared before has completed.
     pub unsafe fn set_borrowed(&mut self, data: *const u8, len: usize) -> Result<()> {
         self.add(Slice::Borrowed(data, len), len)
     }
@@ -273,7 +274,8 @@ impl Input {
         }
         let bytes = slices.iter().map(|slice| match slice {
             Slice::Owned(bytes) => bytes.clone(),
-            // SAFETY: the contract of `set_borrowed`; a run completes only after the borrow was released.
+            // SAFETY: the contract of `set_borrowed`; a run completes only after the borrow was
+            // released.
             Slice::Borrowed(data, len) => unsafe { borrow.bytes(*data, *len) },
         });
         Ok(Some(bytes.collect()))

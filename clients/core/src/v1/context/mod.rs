@@ -1,5 +1,6 @@
-//! Inference context of one model: learns its tensors from the server's status, checks requests before they are sent, and keeps
-//! statistics. Texts and behaviour are those of the original C++ library.
+//! Inference context of one model: learns its tensors from the server's status, checks requests
+//! before they are sent, and keeps statistics. Texts and behaviour are those of the original C++
+//! library.
 
 mod context_stream;
 mod input;
@@ -209,7 +210,8 @@ impl Context {
         self.send_in_order(prepared).await.0
     }
 
-    /// As [`send`](Self::send). The next response of a stream is not delivered before the `Delivery` is dropped.
+    /// As [`send`](Self::send). The next response of a stream is not delivered before the
+    /// `Delivery` is dropped.
     pub(crate) async fn send_in_order(&self, prepared: Prepared) -> (Result<RunResults>, Delivery) {
         let Prepared { request, formats, batch_size, borrow } = prepared;
         let (response, delivery) = match &self.streamed {

@@ -1,4 +1,5 @@
-//! A request that is sent often: its header is checked and encoded once, only the bytes of its inputs change.
+//! A request that is sent often: its header is checked and encoded once, only the bytes of its
+//! inputs change.
 
 use super::run::Prepared;
 use super::{Context, OutputFormat, Run, RunResults};
@@ -17,7 +18,8 @@ pub struct Template {
     encoded: EncodedRequest,
     formats: BTreeMap<String, OutputFormat>,
     batch_size: u32,
-    /// Where the data of each input is that is not in shared memory, in the order of the model's configuration.
+    /// Where the data of each input is that is not in shared memory, in the order of the model's
+    /// configuration.
     places: Vec<Range<usize>>,
 }
 
@@ -41,8 +43,9 @@ impl Template {
 }
 
 impl Context {
-    /// Checks and encodes a request. The sizes of its inputs count, their bytes are not kept. `order` names the inputs in the
-    /// order in which [`run_template`](Self::run_template) gets their data; others follow in the order of the configuration.
+    /// Checks and encodes a request. The sizes of its inputs count, their bytes are not kept.
+    /// `order` names the inputs in the order in which [`run_template`](Self::run_template) gets
+    /// their data; others follow in the order of the configuration.
     ///
     /// # Errors
     /// An input is incomplete, or the context has a stream, on which each request has a number.
@@ -70,8 +73,8 @@ impl Context {
         Ok(Template { request, encoded, formats, batch_size, places })
     }
 
-    /// Sends a request of a template and waits for the results. `data` has the bytes of all inputs that are not in shared
-    /// memory, one behind the other.
+    /// Sends a request of a template and waits for the results. `data` has the bytes of all inputs
+    /// that are not in shared memory, one behind the other.
     ///
     /// # Errors
     /// `data` has another size than the template, or the request failed.

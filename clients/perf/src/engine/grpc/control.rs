@@ -1,4 +1,5 @@
-//! Frames of a server that are neither headers nor data: settings, windows, resets, the end of the connection.
+//! Frames of a server that are neither headers nor data: settings, windows, resets, the end of the
+//! connection.
 
 use super::super::thread::FinishedRequest;
 use super::GrpcContext;

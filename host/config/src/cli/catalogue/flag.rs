@@ -47,7 +47,8 @@ pub enum FlagStatus {
         quiet: &'static [&'static str],
         reason: &'static str,
     },
-    /// Refused, unless the value is one of `off`: ignoring the flag would silently change what the server does.
+    /// Refused, unless the value is one of `off`: ignoring the flag would silently change what the
+    /// server does.
     Unsupported {
         off: &'static [&'static str],
         feature: &'static str,

@@ -1,7 +1,7 @@
 //! Every flag: names, kind, default, help text, and whether it is supported.
 //!
-//! Parsing, `--help`, the keys of a `--config` file and the checks at start read this table. A new flag is one entry
-//! in a file of this folder and one line in `config`.
+//! Parsing, `--help`, the keys of a `--config` file and the checks at start read this table. A new
+//! flag is one entry in a file of this folder and one line in `config`.
 
 mod backends;
 mod flag;

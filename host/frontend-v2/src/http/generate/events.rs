@@ -1,5 +1,5 @@
-//! The body of `/generate_stream`: a server-sent event for each response. Responses that the client has not read are limited by
-//! bytes (`wire/src/unread`), as on gRPC streams.
+//! The body of `/generate_stream`: a server-sent event for each response. Responses that the client
+//! has not read are limited by bytes (`wire/src/unread`), as on gRPC streams.
 
 use super::response::{self, BodyForm};
 use super::responses::Responses;

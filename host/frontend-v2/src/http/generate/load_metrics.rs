@@ -1,5 +1,6 @@
-//! ORCA load reports (docs/protocol/v2.md §2.19): a request with the header `endpoint-load-metrics-format` gets the use of the KV
-//! cache, as a backend for language models reports it, in a header of its response.
+//! ORCA load reports (docs/protocol/v2.md §2.19): a request with the header
+//! `endpoint-load-metrics-format` gets the use of the KV cache, as a backend for language models
+//! reports it, in a header of its response.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 

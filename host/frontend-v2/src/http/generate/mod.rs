@@ -1,5 +1,5 @@
-//! `POST /v2/models/{m}[/versions/{v}]/generate` and `/generate_stream`: tensors as plain JSON members, one response or server-sent
-//! events (docs/protocol/v2.md §2.19).
+//! `POST /v2/models/{m}[/versions/{v}]/generate` and `/generate_stream`: tensors as plain JSON
+//! members, one response or server-sent events (docs/protocol/v2.md §2.19).
 
 mod events;
 mod load_metrics;
@@ -32,8 +32,8 @@ use trtserver_wire::http::receive;
 use trtserver_wire::sink;
 use trtserver_wire::unread::{ConnectionUnread, StreamUnread};
 
-/// Serves a request for one response, or with `streams` for any number of them. Dropping the future or the body of the response
-/// cancels the request.
+/// Serves a request for one response, or with `streams` for any number of them. Dropping the future
+/// or the body of the response cancels the request.
 pub async fn serve_generate<B: ReceivedBody>(
     ctx: &Arc<FrontendContext>,
     (name, version): (&str, &str),

@@ -1,4 +1,5 @@
-//! The request mapping of `generate`: a member named like an input becomes that tensor, every other one a request parameter.
+//! The request mapping of `generate`: a member named like an input becomes that tensor, every other
+//! one a request parameter.
 
 use crate::UncheckedRequest;
 use crate::http::infer_request::too_large_json;
@@ -152,7 +153,8 @@ fn byte_size(dtype: DType, count: usize, values: &impl data::Values) -> Result<u
     Ok(bytes)
 }
 
-/// The shape of `count` values: the innermost variable dimension takes what the fixed ones leave, the others are 1.
+/// The shape of `count` values: the innermost variable dimension takes what the fixed ones leave,
+/// the others are 1.
 fn shape(signature: &ModelSignature, spec: &TensorSpec, count: usize) -> Result<Shape> {
     let mut shape = signature.full_dims(spec);
     let fixed = shape.iter().filter(|d| **d >= 0).try_fold(1i64, |n, d| n.checked_mul(*d));

@@ -1,4 +1,5 @@
-//! A response as one JSON object: outputs, `model_name`, `model_version`, `id` and response parameters by name, in alphabetical order.
+//! A response as one JSON object: outputs, `model_name`, `model_version`, `id` and response
+//! parameters by name, in alphabetical order.
 
 use super::responses::Responses;
 use crate::http::json::{encode, write};
@@ -73,7 +74,8 @@ fn charged_text(
     Ok(budget::charge_bytes(text, reservation))
 }
 
-/// `long`: space for a long text, which is then not reallocated while it is written, so that no allocation can fail there.
+/// `long`: space for a long text, which is then not reallocated while it is written, so that no
+/// allocation can fail there.
 fn text(
     served: &OpenVersion,
     id: &str,

@@ -1,4 +1,5 @@
-//! The responses to one generate request, in their order. Dropping them before the last one cancels the request.
+//! The responses to one generate request, in their order. Dropping them before the last one cancels
+//! the request.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -61,8 +62,8 @@ impl Responses {
 
     /// No further response is taken.
     pub fn cancel(&mut self) {
-        // Before the backends that wait for the client are woken: such a request could end before it is cancelled, and would be
-        // counted as failed only.
+        // Before the backends that wait for the client are woken: such a request could end before
+        // it is cancelled, and would be counted as failed only.
         self.guard = None;
         self.unread.close();
     }

@@ -54,11 +54,12 @@ impl Values for &JsonValue<'_> {
     }
 }
 
-/// The `elements` values of `values`, at any nesting, as tensor bytes, which are entered under `tag`.
+/// The `elements` values of `values`, at any nesting, as tensor bytes, which are entered under
+/// `tag`.
 ///
 /// # Errors
-/// Another number of values, values of another type, or more bytes than `limit`. The number of strings is checked with the
-/// whole request, as in Triton.
+/// Another number of values, values of another type, or more bytes than `limit`. The number of
+/// strings is checked with the whole request, as in Triton.
 pub fn decode_data(
     values: impl Values,
     dtype: DType,
@@ -91,7 +92,8 @@ pub fn decode_data(
         }
         buf.into_bytes()
     } else {
-        // An empty string takes three bytes of text and four of tensor; escape sequences only shrink.
+        // An empty string takes three bytes of text and four of tensor; escape sequences only
+        // shrink.
         let text = values.text_len();
         let capacity = (text + text / 2).min(limit as usize);
         let reservation = request_memory().try_reserve_large(capacity, tag);

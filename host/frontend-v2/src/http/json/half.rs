@@ -1,4 +1,5 @@
-//! FP16 and BF16 as JSON numbers: nearest value when read, shortest digits that read back as the same value when written.
+//! FP16 and BF16 as JSON numbers: nearest value when read, shortest digits that read back as the
+//! same value when written.
 
 use super::text::Number;
 use std::io::{Cursor, Write};

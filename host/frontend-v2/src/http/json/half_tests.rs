@@ -46,7 +46,8 @@ fn texts_are_short() {
     }
 }
 
-/// BF16 is the upper half of FP32: of FP32's values, those in the middle between two of BF16 go to the even one.
+/// BF16 is the upper half of FP32: of FP32's values, those in the middle between two of BF16 go to
+/// the even one.
 #[test]
 fn ties_go_to_the_even_value() {
     for (number, want) in [(1.0, 0x3f80), (1.00390625, 0x3f80), (1.01171875, 0x3f82)] {

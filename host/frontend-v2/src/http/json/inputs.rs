@@ -1,5 +1,5 @@
-//! The members of requests that hold tensors, read on the first walk over the text: `inputs` of an inference request, and the members
-//! of a generate request.
+//! The members of requests that hold tensors, read on the first walk over the text: `inputs` of an
+//! inference request, and the members of a generate request.
 
 use super::access::as_unsigned;
 use super::read::{JsonReader, MAX_DEPTH, read_whole};
@@ -37,7 +37,8 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Reads a whole inference request and picks its members `names`, the first of which are its inputs.
+/// Reads a whole inference request and picks its members `names`, the first of which are its
+/// inputs.
 ///
 /// # Errors
 /// The errors of [`super::parse`].
@@ -78,8 +79,8 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Reads the next value as the tensor that the members before it announce. Some clients sort the members of an object, so that the data
-/// is the first.
+/// Reads the next value as the tensor that the members before it announce. Some clients sort the
+/// members of an object, so that the data is the first.
 fn data<'a>(
     reader: &mut JsonReader<'a>,
     before: &PickedMembers<'a, 5>,
@@ -105,7 +106,8 @@ fn data<'a>(
 /// A member of an object.
 pub type JsonMember<'a> = (Cow<'a, [u8]>, JsonValue<'a>);
 
-/// Reads a whole generate request: its members, of which those named like an input are tensors; `None` if it is not an object.
+/// Reads a whole generate request: its members, of which those named like an input are tensors;
+/// `None` if it is not an object.
 ///
 /// # Errors
 /// The errors of [`super::parse`].

@@ -31,7 +31,8 @@ fn dtype_and_elements(members: &PickedMembers<'_, 5>) -> Option<(DType, usize)> 
     Some((dtype, element_count(&shape?)?))
 }
 
-/// Compares a request read at once with the same request read afterwards. Returns for each input whether the first walk converted it.
+/// Compares a request read at once with the same request read afterwards. Returns for each input
+/// whether the first walk converted it.
 fn compare(text: &str, dtypes: &[DType]) -> Result<Vec<bool>> {
     let signature = signature(dtypes);
     let mut tensors = JsonTensors::new(&signature, LIMIT);

@@ -1,4 +1,5 @@
-//! Elements of arrays and members of objects, read when they are used. The syntax was checked when the value was read.
+//! Elements of arrays and members of objects, read when they are used. The syntax was checked when
+//! the value was read.
 
 use super::read::JsonReader;
 use super::value::{JsonArray, JsonValue, Object, PickedMembers};

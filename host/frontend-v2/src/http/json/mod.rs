@@ -1,5 +1,5 @@
-//! JSON of the v2 HTTP frontend: NaN and Infinity tokens in both directions, strings read without a UTF-8 check, numbers directly
-//! into tensor bytes. General JSON libraries support none of this.
+//! JSON of the v2 HTTP frontend: NaN and Infinity tokens in both directions, strings read without a
+//! UTF-8 check, numbers directly into tensor bytes. General JSON libraries support none of this.
 
 pub mod access;
 pub mod data;

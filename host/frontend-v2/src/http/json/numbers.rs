@@ -1,7 +1,7 @@
 //! Reads an array of numbers or booleans into tensor bytes in one pass: syntax, value and store.
 //!
-//! Only what is well-formed and fits is read. Anything else returns `None`, and `data.rs` reads the array value by value, with the
-//! error texts of v2. So this reader has no errors of its own.
+//! Only what is well-formed and fits is read. Anything else returns `None`, and `data.rs` reads the
+//! array value by value, with the error texts of v2. So this reader has no errors of its own.
 
 use super::half::{BF16, FP16};
 use trtserver_request::DType;
@@ -18,8 +18,8 @@ const POWERS_OF_TEN: [f64; I64_DIGITS + 1] = [
     1e17, 1e18,
 ];
 
-/// Reads the array that `text` starts with, nested up to `levels` deep, into `out`, which its values fill exactly. Returns the length
-/// of the array.
+/// Reads the array that `text` starts with, nested up to `levels` deep, into `out`, which its
+/// values fill exactly. Returns the length of the array.
 pub fn read_numbers(text: &[u8], levels: usize, dtype: DType, out: &mut [u8]) -> Option<usize> {
     match dtype {
         DType::Bool => array(text, levels, out, |t| boolean(t).map(|(v, n)| ([u8::from(v)], n))),
@@ -119,7 +119,8 @@ fn digit(text: &[u8], at: usize) -> Option<u64> {
     text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10).map(u64::from)
 }
 
-/// The number that eight digits at a position make: pairs, then fours, then all of them, in one register.
+/// The number that eight digits at a position make: pairs, then fours, then all of them, in one
+/// register.
 #[inline(always)]
 fn eight_digits(text: &[u8], at: usize) -> Option<u64> {
     let digits = u64::from_le_bytes(*text.get(at..)?.first_chunk()?);
@@ -141,7 +142,8 @@ struct WholeNumber {
 }
 
 impl WholeNumber {
-    /// A zero ends the integer, because JSON has no leading zeros: a further digit is then not what has to follow a value.
+    /// A zero ends the integer, because JSON has no leading zeros: a further digit is then not what
+    /// has to follow a value.
     #[inline(always)]
     fn read(text: &[u8]) -> Option<Self> {
         let negative = text.first() == Some(&b'-');
@@ -218,7 +220,8 @@ fn real(text: &[u8]) -> Option<(f64, usize)> {
         let minus = negative && (decimals > 0 || magnitude > 0);
         return Some((if minus { -value } else { value }, end));
     }
-    // An exponent without digits is not part of the number for it, and is then not what has to follow a value.
+    // An exponent without digits is not part of the number for it, and is then not what has to
+    // follow a value.
     let (value, length) = fast_float2::parse_partial::<f64, _>(text).ok()?;
     value.is_finite().then_some((value, length))
 }

@@ -1,4 +1,5 @@
-//! Unit tests of `numbers.rs`. The reference is `data.rs`, which reads value by value and converts with the standard library.
+//! Unit tests of `numbers.rs`. The reference is `data.rs`, which reads value by value and converts
+//! with the standard library.
 
 use super::*;
 use crate::http::json::data::one_by_one;

@@ -1,5 +1,5 @@
-//! Reads JSON lazily: the syntax of a text is checked once, values are read when they are used (`lazy.rs`). A tensor is never
-//! expanded into a tree.
+//! Reads JSON lazily: the syntax of a text is checked once, values are read when they are used
+//! (`lazy.rs`). A tensor is never expanded into a tree.
 
 mod number;
 mod text;
@@ -10,13 +10,15 @@ use trtserver_base::error::{Error, Result};
 
 /// Nesting of arrays and objects.
 pub const MAX_DEPTH: usize = 100;
-/// Members of all objects outside of arrays: bounds the memory that the parameters of a hostile text take.
+/// Members of all objects outside of arrays: bounds the memory that the parameters of a hostile
+/// text take.
 const MAX_MEMBERS: usize = 1 << 16;
 
 /// Reads a whole text.
 ///
 /// # Errors
-/// INTERNAL for malformed text, as in the JSON layer of v2; INVALID_ARG for nesting that is too deep.
+/// INTERNAL for malformed text, as in the JSON layer of v2; INVALID_ARG for nesting that is too
+/// deep.
 pub fn parse_json(text: &[u8]) -> Result<JsonValue<'_>> {
     read_whole(text, |reader| reader.value(0))
 }
@@ -114,8 +116,8 @@ impl<'a> JsonReader<'a> {
         self.pick_by(depth, names, |reader, _, _| reader.counted(depth + 1))
     }
 
-    /// Reads the next value and picks its members `names`, whose values `read` reads. It gets the number of the name (`None` for
-    /// members that are not picked), and what was picked before.
+    /// Reads the next value and picks its members `names`, whose values `read` reads. It gets the
+    /// number of the name (`None` for members that are not picked), and what was picked before.
     pub fn pick_by<const N: usize>(
         &mut self,
         depth: usize,

@@ -1,5 +1,6 @@
-//! The tensors of a request whose numbers are converted on the first walk over its text, straight into their memory. All others are
-//! read afterwards, from text whose syntax was checked (`data.rs`).
+//! The tensors of a request whose numbers are converted on the first walk over its text, straight
+//! into their memory. All others are read afterwards, from text whose syntax was checked
+//! (`data.rs`).
 
 use super::numbers;
 use super::read::{JsonReader, MAX_DEPTH};
@@ -10,7 +11,8 @@ use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::{DType, ModelSignature};
 
-/// Arrays of one text that are tried. Bounds the memory that failed attempts take one after another.
+/// Arrays of one text that are tried. Bounds the memory that failed attempts take one after
+/// another.
 const MAX_TRIED: usize = 8;
 
 /// Input tensors that the first walk over the JSON has converted to bytes.
@@ -46,8 +48,9 @@ impl<'a, 's> JsonTensors<'a, 's> {
         others.iter().all(|other| other.dtype == first.dtype).then_some(first.dtype)
     }
 
-    /// Reads the next value as a tensor of `elements`; if not given, of as many as a flat array has. `None` if it has to be read later:
-    /// the reader has then not moved. The array is `depth` deep in its text, and nested up to `levels`.
+    /// Reads the next value as a tensor of `elements`; if not given, of as many as a flat array
+    /// has. `None` if it has to be read later: the reader has then not moved. The array is `depth`
+    /// deep in its text, and nested up to `levels`.
     pub fn read(
         &mut self,
         reader: &mut JsonReader<'a>,
@@ -92,7 +95,8 @@ impl<'a, 's> JsonTensors<'a, 's> {
     }
 }
 
-/// The number of values in the array at the start of `text`, if it is an array of numbers or booleans that is not nested.
+/// The number of values in the array at the start of `text`, if it is an array of numbers or
+/// booleans that is not nested.
 fn flat_length(text: &[u8]) -> Option<usize> {
     let end = memchr::memchr(b']', text)?;
     Some(memchr::memchr_iter(b',', &text[..end]).count() + 1)

@@ -1,8 +1,9 @@
 //! Numbers as text.
 //!
-//! Floating-point numbers have the fewest digits that read back as the same number of their type, in Triton's layout: no exponent for
-//! up to 21 digits before the point and five zeros after it, an exponent without `+`, `.0` for whole numbers. NaN and infinities are
-//! tokens without quotation marks.
+//! Floating-point numbers have the fewest digits that read back as the same number of their type,
+//! in Triton's layout: no exponent for up to 21 digits before the point and five zeros after it, an
+//! exponent without `+`, `.0` for whole numbers. NaN and infinities are tokens without quotation
+//! marks.
 
 use std::io::Write;
 
@@ -31,9 +32,10 @@ impl Number for bool {
     }
 }
 
-/// The positive FP32 number whose shortest text, `7.038531e-26`, is another number to a reader that, like most, reads a double and
-/// narrows it: the double lies in the middle between two FP32 numbers. It is written with the digits of a double. A search through all
-/// FP32 numbers found no other.
+/// The positive FP32 number whose shortest text, `7.038531e-26`, is another number to a reader
+/// that, like most, reads a double and narrows it: the double lies in the middle between two FP32
+/// numbers. It is written with the digits of a double. A search through all FP32 numbers found no
+/// other.
 const MISREAD: u32 = 0x15ae_43fd;
 
 impl Number for f32 {

@@ -18,7 +18,8 @@ pub enum FindingSeverity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckFinding {
     pub severity: FindingSeverity,
-    /// For scripts: `config`, `field`, `file`, `labels`, `versions`, `ensemble`, `repository` or `open`.
+    /// For scripts: `config`, `field`, `file`, `labels`, `versions`, `ensemble`, `repository` or
+    /// `open`.
     pub kind: &'static str,
     pub file: PathBuf,
     /// Line and column, from 1.

@@ -1,4 +1,5 @@
-//! Outputs in device memory, copied to the CPU or kept there, and responses that are sent when the device has written them.
+//! Outputs in device memory, copied to the CPU or kept there, and responses that are sent when the
+//! device has written them.
 
 use super::GpuInstance;
 use super::resident::kept_output;
@@ -93,7 +94,8 @@ enum CopyTarget {
     Device(DeviceOutput),
     /// Queued already.
     Pinned(PinnedMemory, Option<DonatedMemory>, MemoryTag),
-    /// The pinned pool is exhausted. A copy to pageable memory blocks its thread, so the completion thread makes it.
+    /// The pinned pool is exhausted. A copy to pageable memory blocks its thread, so the completion
+    /// thread makes it.
     Pageable(DeviceOutput),
 }
 
@@ -107,7 +109,8 @@ impl GpuInstance {
             let len =
                 usize::try_from(bytes).map_err(|_| Error::invalid("an output is too large"))?;
             let memory = self.streams.device.alloc(len, &self.streams.compute, tag)?;
-            // SAFETY: the block has this size, and is freed in the order of this stream or of one that waits for it.
+            // SAFETY: the block has this size, and is freed in the order of this stream or of one
+            // that waits for it.
             unsafe { self.streams.compute.zero(memory.address(), len)? };
             let (ready, parts) = (self.ready_event()?, vec![(memory.address(), len)]);
             let device_id = Some(self.streams.device.ordinal);
@@ -137,16 +140,18 @@ impl GpuInstance {
         let compute = &self.streams.compute;
         let mut to = block.address();
         for part in parts {
-            // SAFETY: the parts are inputs of requests, freed in the order of the compute stream or kept by their owner, and the
-            // block has their size. The compute stream waits for inputs.
+            // SAFETY: the parts are inputs of requests, freed in the order of the compute stream or
+            // kept by their owner, and the block has their size. The compute stream waits for
+            // inputs.
             unsafe { compute.copy(to, part.ptr.addr() as u64, part.bytes as usize)? };
             to += part.bytes;
         }
         Ok(DeviceOutput { ready: self.ready_event()?, ..block })
     }
 
-    /// Copies `outputs` to the CPU once `after` is reached (see [`GpuInstance::wait_for_outputs`]), except outputs that stay on the
-    /// device, and passes them to `then` on the completion thread: in the order of these calls. With an error if the device is lost.
+    /// Copies `outputs` to the CPU once `after` is reached (see [`GpuInstance::wait_for_outputs`]),
+    /// except outputs that stay on the device, and passes them to `then` on the completion thread:
+    /// in the order of these calls. With an error if the device is lost.
     pub fn download(
         self: &Arc<Self>,
         after: Option<&CudaEvent>,
@@ -166,14 +171,15 @@ impl GpuInstance {
         self.streams.when_done(&self.streams.copy_out, Box::new(finish));
     }
 
-    /// After the work of the compute stream, for backends that do not use it; on the heap, since backends have its address.
+    /// After the work of the compute stream, for backends that do not use it; on the heap, since
+    /// backends have its address.
     fn ready_event(&self) -> Result<Option<Box<CudaEvent>>> {
         let record = || self.streams.device.events().record(&self.streams.compute).map(Box::new);
         self.own_stream.then(record).transpose()
     }
 
-    /// Queues the copies, and adds where each output goes to `targets`, which are kept until the copies are complete, after an error
-    /// as well.
+    /// Queues the copies, and adds where each output goes to `targets`, which are kept until the
+    /// copies are complete, after an error as well.
     fn queue_copies(
         &self,
         after: Option<&CudaEvent>,
@@ -196,8 +202,9 @@ impl GpuInstance {
             };
             let mut to = pinned.as_ptr() as u64;
             for &(from, len) in &output.parts {
-                // SAFETY: both are valid; the pinned block is kept until the copy is complete, the device block is freed in the
-                // order of this stream, or released by `DonatedMemory` when the callback is done.
+                // SAFETY: both are valid; the pinned block is kept until the copy is complete, the
+                // device block is freed in the order of this stream, or released by `DonatedMemory`
+                // when the callback is done.
                 result = result.and_then(|()| unsafe { copy_out.copy(to, from, len) });
                 to += len as u64;
             }
@@ -238,7 +245,8 @@ impl GpuInstance {
                 let mut block = block.map_err(|e| e.refuse("an output in GPU memory"))?;
                 let (copy_out, mut to) = (&self.streams.copy_out, block.as_mut_ptr() as u64);
                 let queued = output.parts.iter().try_for_each(|&(from, len)| {
-                    // SAFETY: both are valid until the copy is complete, which is waited for below, after an error as well.
+                    // SAFETY: both are valid until the copy is complete, which is waited for below,
+                    // after an error as well.
                     let copied = unsafe { copy_out.copy(to, from, len) };
                     to += len as u64;
                     copied

@@ -1,9 +1,12 @@
-//! The GPU of an instance, for the batches that it executes: its streams, when memory is ready, and when it is reused.
+//! The GPU of an instance, for the batches that it executes: its streams, when memory is ready, and
+//! when it is reused.
 //!
-//! Order of one batch, as events on the instance's three streams. `upload` copies the inputs on *copy in* and makes *compute*
-//! wait for them. The backend queues its work on *compute* and returns. `download` makes *copy out* wait for it, copies the
-//! outputs, and the completion thread sends the responses. Nothing waits on the instance's thread, so with `max_in_flight` 2 the
-//! inputs of the next batch are copied while this one computes. Memory is freed in the order of the stream that uses it last.
+//! Order of one batch, as events on the instance's three streams. `upload` copies the inputs on
+//! *copy in* and makes *compute* wait for them. The backend queues its work on *compute* and
+//! returns. `download` makes *copy out* wait for it, copies the outputs, and the completion thread
+//! sends the responses. Nothing waits on the instance's thread, so with `max_in_flight` 2 the
+//! inputs of the next batch are copied while this one computes. Memory is freed in the order of the
+//! stream that uses it last.
 
 mod download;
 mod resident;
@@ -72,7 +75,8 @@ impl GpuInstance {
         }
     }
 
-    /// Makes `stream` wait until outputs are written: for `after`, or for the work on the compute stream.
+    /// Makes `stream` wait until outputs are written: for `after`, or for the work on the compute
+    /// stream.
     fn wait_for_outputs(&self, after: Option<&CudaEvent>, stream: &CudaStream) -> Result<()> {
         match after {
             Some(event) => event.block(stream),

@@ -33,7 +33,8 @@ pub(super) fn settle(gpu: &Arc<GpuInstance>) {
     reached.recv().unwrap();
 }
 
-/// Waits for a response. On a lost device nothing settles: a callback may be called before those of earlier work.
+/// Waits for a response. On a lost device nothing settles: a callback may be called before those of
+/// earlier work.
 fn answer(responses: &RecordedResponses) -> Result<Option<InferResponse>> {
     for _ in 0..10_000 {
         if let Some(response) = responses.lock().pop() {
@@ -263,7 +264,8 @@ fn memory_and_events_stay_flat_over_many_batches() {
     }
     settle(&gpu);
     let device = gpu.streams.device;
-    // Of two batches, each with two tensors; how many events they have at once depends on the threads.
+    // Of two batches, each with two tensors; how many events they have at once depends on the
+    // threads.
     let (peak, events) = (device.pool().bytes().peak_used, device.events().created());
     assert!(peak <= 4 * 8, "{peak} bytes");
     assert!(events <= 16, "{events} events");

@@ -1,5 +1,5 @@
-//! Tensors that stay in GPU memory: outputs for the next step of an ensemble or for the memory of a client, and inputs that are read
-//! where they are.
+//! Tensors that stay in GPU memory: outputs for the next step of an ensemble or for the memory of a
+//! client, and inputs that are read where they are.
 
 use super::GpuInstance;
 use std::ptr::without_provenance_mut;
@@ -16,8 +16,9 @@ struct KeptOutput<M> {
     device: &'static GpuDevice,
 }
 
-/// An output that is written, as data of a response. It is freed in the order of the stream that has written it: work of other
-/// streams must be complete when the last user drops it (see [`GpuInstance::hold_input`]).
+/// An output that is written, as data of a response. It is freed in the order of the stream that
+/// has written it: work of other streams must be complete when the last user drops it (see
+/// [`GpuInstance::hold_input`]).
 pub fn kept_output(
     memory: impl Send + Sync + 'static,
     (address, len): (u64, usize),
@@ -39,7 +40,8 @@ impl<M: Send + Sync> MemoryOwner for KeptOutput<M> {
 
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
         let from = self.address + offset as u64;
-        // SAFETY: the caller reads inside the memory; both are valid until the copy is complete, which this call waits for.
+        // SAFETY: the caller reads inside the memory; both are valid until the copy is complete,
+        // which this call waits for.
         unsafe { self.device.copy_and_wait(to.as_mut_ptr().addr() as u64, from, to.len()) }
     }
 }
@@ -51,8 +53,9 @@ struct HeldInput {
 }
 
 impl GpuInstance {
-    /// Keeps the memory of an input that was not copied until the work that is on the compute stream when the request is dropped is
-    /// complete: other streams may reuse the memory, and a client may close it.
+    /// Keeps the memory of an input that was not copied until the work that is on the compute
+    /// stream when the request is dropped is complete: other streams may reuse the memory, and a
+    /// client may close it.
     pub(super) fn hold_input(&self, data: &mut TensorData) {
         let TensorData::Placed(slice) = data else { return };
         let (ptr, len) = (slice.as_ptr(), slice.len());

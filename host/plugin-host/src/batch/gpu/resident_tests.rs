@@ -199,7 +199,8 @@ fn output_that_cannot_be_written_in_place_is_copied_once_on_the_device() {
     let gpu = instance(&logged.fake, false);
     let client = Client::new(gpu.streams.device);
     let model = signature(8);
-    // Of two requests that are one block to the backend; of memory that is not aligned; of memory that is too small.
+    // Of two requests that are one block to the backend; of memory that is not aligned; of memory
+    // that is too small.
     let (a, responses_a) = wanting(&model, floats(&[1.0, 2.0]), client.output(64, 8));
     let (b, responses_b) = wanting(&model, floats(&[3.0, 4.0]), client.output(128, 8));
     run(&gpu, vec![a, b]);

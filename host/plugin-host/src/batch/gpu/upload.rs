@@ -1,5 +1,5 @@
-//! Inputs of a batch in device memory: one block for the batch, in which each input of all requests is contiguous, so that
-//! gathering copies nothing.
+//! Inputs of a batch in device memory: one block for the batch, in which each input of all requests
+//! is contiguous, so that gathering copies nothing.
 
 use super::super::alignment::{check_strings, keeps_batch};
 use super::{CopySource, GpuInstance};
@@ -13,8 +13,9 @@ use trtserver_request::{DType, InferRequest, InputTensor, ModelSignature, Tensor
 /// Alignment of each input in a block, which frameworks expect of device memory.
 const INPUT_ALIGN: usize = 256;
 
-/// Tensors up to this size, on average, are collected in pinned memory and copied by one call: a call costs some
-/// microseconds, and copies from pageable memory hold up the thread. The driver copies larger tensors as fast by itself.
+/// Tensors up to this size, on average, are collected in pinned memory and copied by one call: a
+/// call costs some microseconds, and copies from pageable memory hold up the thread. The driver
+/// copies larger tensors as fast by itself.
 const STAGED_TENSOR: usize = 256 << 10;
 
 /// One tensor to be copied.
@@ -26,9 +27,10 @@ struct TensorCopy {
 }
 
 impl GpuInstance {
-    /// Copies the inputs of `requests` to device memory. Strings and shape tensors stay in CPU memory, aligned to `align`;
-    /// inputs in memory of the device stay where they are. A request without memory for its inputs is failed and removed; if it
-    /// belongs to a sequence, so is the whole batch, because a backend may keep the state of a sequence by position in the batch.
+    /// Copies the inputs of `requests` to device memory. Strings and shape tensors stay in CPU
+    /// memory, aligned to `align`; inputs in memory of the device stay where they are. A request
+    /// without memory for its inputs is failed and removed; if it belongs to a sequence, so is the
+    /// whole batch, because a backend may keep the state of a sequence by position in the batch.
     pub fn place_inputs(
         &self,
         requests: &mut Vec<InferRequest>,
@@ -67,7 +69,8 @@ impl GpuInstance {
         self.upload(requests, &parts)
     }
 
-    /// What has to be copied, and where to: input by input, each of all requests in the order of the batch.
+    /// What has to be copied, and where to: input by input, each of all requests in the order of
+    /// the batch.
     fn prepare(
         &self,
         requests: &mut [InferRequest],
@@ -147,8 +150,8 @@ impl GpuInstance {
         Ok(())
     }
 
-    /// Queues the copies to the block at `to`: of the staging block, or part by part. Returns the event after them. After an error some
-    /// may be queued.
+    /// Queues the copies to the block at `to`: of the staging block, or part by part. Returns the
+    /// event after them. After an error some may be queued.
     fn queue_uploads(
         &self,
         to: u64,
@@ -158,8 +161,9 @@ impl GpuInstance {
     ) -> Result<CudaEvent> {
         let copy_in = &self.streams.copy_in;
         if let Some(staging) = staging {
-            // SAFETY: both have this size. The caller keeps the pinned block until the copy is complete, and frees the device block
-            // in the order of a stream that waits for the copy.
+            // SAFETY: both have this size. The caller keeps the pinned block until the copy is
+            // complete, and frees the device block in the order of a stream that waits for the
+            // copy.
             unsafe { copy_in.copy(to, staging.as_ptr() as u64, staging.len())? };
         }
         for (part, from) in parts.iter().zip(sources) {
@@ -173,7 +177,8 @@ impl GpuInstance {
     }
 }
 
-/// Strings have lengths that the CPU reads; a shape tensor is read by the framework before it queues work.
+/// Strings have lengths that the CPU reads; a shape tensor is read by the framework before it
+/// queues work.
 fn stays_on_cpu(tensor: &InputTensor, signature: &ModelSignature) -> bool {
     tensor.dtype == DType::String || signature.input_spec(tensor.index).shape_tensor
 }

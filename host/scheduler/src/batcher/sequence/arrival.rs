@@ -1,4 +1,5 @@
-//! Arrival: a request enters its sequence, or begins one, which gets a slot or waits in the backlog.
+//! Arrival: a request enters its sequence, or begins one, which gets a slot or waits in the
+//! backlog.
 
 use super::live_sequences::{LiveSequence, QueuedRequest, SequenceKey};
 use super::{SequenceBatcher, SequencePush};
@@ -7,8 +8,8 @@ use std::collections::hash_map::Entry;
 use trtserver_request::CorrelationId;
 
 impl<T: BatchableRequest> SequenceBatcher<T> {
-    /// Appends a request to its sequence, or gives it back. Not to be called after [`Self::close`]. An idle sequence ends only
-    /// by [`Self::expire`].
+    /// Appends a request to its sequence, or gives it back. Not to be called after [`Self::close`].
+    /// An idle sequence ends only by [`Self::expire`].
     pub fn push(
         &mut self,
         item: T,
@@ -76,8 +77,8 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         Ok(SequencePush { ticket, conflict: start && active.is_some() })
     }
 
-    /// Checks a request, in the order that clients observe. Returns the active sequence that it continues, or `None` for a
-    /// new one.
+    /// Checks a request, in the order that clients observe. Returns the active sequence that it
+    /// continues, or `None` for a new one.
     fn admit(&mut self, item: &T, now: u64) -> Result<Option<SequenceKey>, QueueRefusal> {
         let sequence = item.sequence();
         if item.rows() != 1 {

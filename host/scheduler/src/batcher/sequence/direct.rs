@@ -15,8 +15,8 @@ pub struct DirectStrategy {
 
 #[derive(Clone, Debug, Default)]
 struct DirectReady {
-    /// By slot, the sequence with a queued request. The last element is never `None`: the length is the highest slot with a
-    /// request, plus one.
+    /// By slot, the sequence with a queued request. The last element is never `None`: the length is
+    /// the highest slot with a request, plus one.
     slots: Vec<Option<SequenceKey>>,
     count: usize,
 }
@@ -78,7 +78,8 @@ impl DirectStrategy {
             left_out |= !compatible;
             picks.push(compatible.then_some(key));
         }
-        // A slot that is left out keeps its position: models see one batch size while the same slots have requests.
+        // A slot that is left out keeps its position: models see one batch size while the same
+        // slots have requests.
         for index in (0..picks.len()).rev() {
             if picks[index].is_some() {
                 ready.clear(index);

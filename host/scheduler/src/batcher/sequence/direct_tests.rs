@@ -1,4 +1,5 @@
-//! Unit tests of `direct.rs`: positions, null requests, shapes, delay, and the batches of Triton's own tests.
+//! Unit tests of `direct.rs`: positions, null requests, shapes, delay, and the batches of Triton's
+//! own tests.
 
 use super::harness::{SequenceHarness, delayed, direct, run};
 use crate::batcher::{BatchDecision, BatchEntry, CloseReason};
@@ -151,7 +152,8 @@ fn batches_of_tritons_sequence_tests() {
     }
 }
 
-/// Triton's `test_ragged_batch`: sequences of three shapes are executed apart, each time with all four positions.
+/// Triton's `test_ragged_batch`: sequences of three shapes are executed apart, each time with all
+/// four positions.
 #[test]
 fn batch_keeps_positions_of_slots_that_are_left_out() {
     run(
@@ -167,7 +169,8 @@ fn batch_keeps_positions_of_slots_that_are_left_out() {
     );
 }
 
-/// Five and more sequences on four slots: the fifth gets the slot that becomes free first, as positions show.
+/// Five and more sequences on four slots: the fifth gets the slot that becomes free first, as
+/// positions show.
 #[test]
 fn batches_of_tritons_backlog_tests() {
     run(
@@ -191,7 +194,8 @@ fn batches_of_tritons_backlog_tests() {
          0 form 0 : E2 B4 F2 D4 Sequence
          0 form 0 : nothing",
     );
-    // The next sequence with the same id, first after END of the one before, then without END of its own.
+    // The next sequence with the same id, first after END of the one before, then without END of
+    // its own.
     run(
         direct(1, 4),
         "0 push A1^ A2$ B1^ B2$ C1^ C2$ D1^ D2 D3$ E1^ E2$ E3^ E4

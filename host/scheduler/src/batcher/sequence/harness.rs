@@ -1,11 +1,14 @@
-//! Test harness: requests written as one token, and scripts of arrivals, expected batches and expected refusals.
+//! Test harness: requests written as one token, and scripts of arrivals, expected batches and
+//! expected refusals.
 //!
-//! `A1^` is a request of sequence 1 (`B`: 2, …; `a`: the text "1") with START, `A2$` one with END. `/2` gives it shape 2,
-//! `@5` a timeout of 5 µs, `x3` three rows. The token up to the first mark is its name.
+//! `A1^` is a request of sequence 1 (`B`: 2, …; `a`: the text "1") with START, `A2$` one with END.
+//! `/2` gives it shape 2, `@5` a timeout of 5 µs, `x3` three rows. The token up to the first mark
+//! is its name.
 //!
 //! A line of a script is `time verb arguments : expected result`, times in nanoseconds:
-//! `push REQUESTS`, `form INSTANCE` (next batch), `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (instances woken since the last
-//! time), `counts` (waiting and backlog), `deadline` (the next one).
+//! `push REQUESTS`, `form INSTANCE` (next batch), `cancel NAME`, `lose INSTANCE`, `expire`,
+//! `close`, `woken` (instances woken since the last time), `counts` (waiting and backlog),
+//! `deadline` (the next one).
 
 use super::super::{SequenceBatcher, SequencePush};
 use crate::batcher::settings::{BatchingSettings, SequenceSettings, SequenceStrategy};

@@ -1,11 +1,13 @@
-//! Live sequences: their queued requests, slot and times, as the batcher and its strategies see them.
+//! Live sequences: their queued requests, slot and times, as the batcher and its strategies see
+//! them.
 
 use super::super::{BatchableRequest, QueueTicket};
 use super::slots::SequenceSlot;
 use std::collections::{HashMap, VecDeque};
 use trtserver_request::CorrelationId;
 
-/// Identifies a live sequence. Later sequences have greater keys; an id that starts anew gets a new key.
+/// Identifies a live sequence. Later sequences have greater keys; an id that starts anew gets a new
+/// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceKey(pub u64);
 
@@ -27,9 +29,11 @@ impl<T: BatchableRequest> QueuedRequest<T> {
 }
 
 pub struct LiveSequence<T: BatchableRequest> {
-    /// `None` once END has arrived: from then on the id belongs to the next sequence that starts with it.
+    /// `None` once END has arrived: from then on the id belongs to the next sequence that starts
+    /// with it.
     pub id: Option<CorrelationId>,
-    /// In order of arrival. Never empty without a slot nor after END, since the sequence is removed then.
+    /// In order of arrival. Never empty without a slot nor after END, since the sequence is removed
+    /// then.
     pub queue: VecDeque<QueuedRequest<T>>,
     /// `None`: in the backlog.
     pub slot: Option<SequenceSlot>,
@@ -38,7 +42,8 @@ pub struct LiveSequence<T: BatchableRequest> {
     pub last_activity: u64,
     /// One of its requests is being executed.
     pub executing: bool,
-    /// Its instance holds state of the sequence: a request was taken, and the state was not lost since.
+    /// Its instance holds state of the sequence: a request was taken, and the state was not lost
+    /// since.
     pub begun: bool,
     /// The sequence's entry in the list of idle checks.
     pub idle_check: Option<u64>,
@@ -63,8 +68,8 @@ impl<T: BatchableRequest> LiveSequence<T> {
 }
 
 impl<T: BatchableRequest> LiveSequence<T> {
-    /// The part of the queue from START to the next START that a request belongs to. A START that arrived before END began
-    /// another part.
+    /// The part of the queue from START to the next START that a request belongs to. A START that
+    /// arrived before END began another part.
     pub fn find_part(&self, ticket: QueueTicket) -> Option<(usize, usize)> {
         let at = self.queue.iter().position(|waiting| waiting.ticket == ticket)?;
         let starts = |i: &usize| self.queue[*i].item.sequence().start;

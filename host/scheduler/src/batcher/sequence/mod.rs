@@ -1,7 +1,8 @@
-//! Sequence batcher: assigns sequences to slots of instances and keeps each sequence's requests in order.
+//! Sequence batcher: assigns sequences to slots of instances and keeps each sequence's requests in
+//! order.
 //!
-//! A sequence is live from its START until its END was taken. It holds a slot of one instance, or waits in the backlog
-//! with all its requests. Its id is active only until END arrives.
+//! A sequence is live from its START until its END was taken. It holds a slot of one instance, or
+//! waits in the backlog with all its requests. Its id is active only until END arrives.
 
 mod arrival;
 mod direct;
@@ -49,8 +50,8 @@ pub struct SequenceBatcher<T: BatchableRequest> {
     backlog_requests: usize,
     /// Times at which sequences leave the backlog by a timeout.
     backlog_timeouts: BTreeSet<(u64, SequenceKey)>,
-    /// One entry for each active sequence: when to check whether it is idle. Requests do not move it; a check that comes
-    /// too early is repeated later.
+    /// One entry for each active sequence: when to check whether it is idle. Requests do not move
+    /// it; a check that comes too early is repeated later.
     idle_checks: BTreeSet<(u64, SequenceKey)>,
     cancelled_ids: RefusedIds,
     /// Ids of sequences whose instance lost their state.
@@ -96,7 +97,8 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         }
     }
 
-    /// Appends the next batch for `instance`, which executes nothing now. The caller has called [`Self::expire`] before.
+    /// Appends the next batch for `instance`, which executes nothing now. The caller has called
+    /// [`Self::expire`] before.
     pub fn next_batch(
         &mut self,
         instance: usize,
@@ -128,8 +130,8 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         }
     }
 
-    /// Takes the front request. The last one of an ended sequence frees the slot. The slot's next sequence belongs to the
-    /// next batch, since this one has been chosen already.
+    /// Takes the front request. The last one of an ended sequence frees the slot. The slot's next
+    /// sequence belongs to the next batch, since this one has been chosen already.
     fn take(&mut self, key: SequenceKey, now: u64) -> Option<T> {
         let sequence = self.live.get_mut(&key)?;
         let QueuedRequest { ticket, mut item, .. } = sequence.queue.pop_front()?;
@@ -180,7 +182,8 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         self.active.contains_key(id)
     }
 
-    /// No more requests arrive: batches wait for no further ones, and a sequence keeps its slot only for queued requests.
+    /// No more requests arrive: batches wait for no further ones, and a sequence keeps its slot
+    /// only for queued requests.
     pub fn close(&mut self, wakes: &mut Vec<WakeTarget>) {
         self.open = false;
         self.cancelled_ids = RefusedIds::new(self.idle_ns);

@@ -1,4 +1,5 @@
-//! Unit tests of the sequence batcher: arrival, slots, backlog, idle limit, timeouts, cancellation, close.
+//! Unit tests of the sequence batcher: arrival, slots, backlog, idle limit, timeouts, cancellation,
+//! close.
 
 #[path = "direct_tests.rs"]
 mod direct_strategy;
@@ -460,8 +461,8 @@ fn lost_state_ends_sequences_that_have_begun() {
          4 push A5 E2 :
          5 form 0 : E2 C4 Sequence",
     );
-    // A sequence that was not executed yet has lost nothing. The others are refused until START, or until the idle limit has
-    // passed.
+    // A sequence that was not executed yet has lost nothing. The others are refused until START, or
+    // until the idle limit has passed.
     let harness = run(
         oldest(4, 4, &[], 0),
         "0 push A1^ B1^ B2$

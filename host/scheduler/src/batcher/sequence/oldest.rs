@@ -7,7 +7,8 @@ use super::live_sequences::{LiveSequences, SequenceKey, front_request};
 use super::slots::SequenceSlot;
 use std::collections::BTreeMap;
 
-/// The sequences whose request may be executed, in order. It only chooses; the sequence batcher takes the requests.
+/// The sequences whose request may be executed, in order. It only chooses; the sequence batcher
+/// takes the requests.
 #[derive(Debug)]
 pub struct OldestStrategy {
     slots: usize,
@@ -18,8 +19,8 @@ pub struct OldestStrategy {
 
 #[derive(Clone, Debug, Default)]
 struct OldestReady {
-    /// By turn: the sequence, and since when its next request is ready. That decides and not its arrival, so that a sequence
-    /// that sent all requests at once is served no faster than others.
+    /// By turn: the sequence, and since when its next request is ready. That decides and not its
+    /// arrival, so that a sequence that sent all requests at once is served no faster than others.
     queue: BTreeMap<u64, (SequenceKey, u64)>,
     /// By slot: the latest turn of its sequence.
     turns: Vec<u64>,

@@ -1,4 +1,5 @@
-//! Unit tests of `oldest.rs`: order, one request of a sequence at a time, and when a batch is closed.
+//! Unit tests of `oldest.rs`: order, one request of a sequence at a time, and when a batch is
+//! closed.
 
 use super::harness::{oldest, run};
 

@@ -1,5 +1,5 @@
-//! Property tests of the sequence batcher: random interleavings of valid and invalid sequences, with instances that ask
-//! whenever they are idle.
+//! Property tests of the sequence batcher: random interleavings of valid and invalid sequences,
+//! with instances that ask whenever they are idle.
 
 use super::harness::HarnessJob;
 use crate::batcher::sequence::SequenceBatcher;

@@ -1,10 +1,11 @@
-//! Ids of cancelled or lost sequences: later requests are refused until a START, or until the idle limit has passed.
+//! Ids of cancelled or lost sequences: later requests are refused until a START, or until the idle
+//! limit has passed.
 
 use std::collections::{BTreeMap, HashMap};
 use trtserver_request::CorrelationId;
 
-/// Limits memory where the idle limit is very long. Requests of an id that was evicted are refused as well, since the
-/// sequence does not exist.
+/// Limits memory where the idle limit is very long. Requests of an id that was evicted are refused
+/// as well, since the sequence does not exist.
 const MAX_IDS: usize = 16_384;
 
 #[derive(Debug)]

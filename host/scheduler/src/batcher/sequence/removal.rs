@@ -1,4 +1,5 @@
-//! Removal: sequences that are cancelled, lost their state, timed out in the backlog or were idle, and whose slots pass on.
+//! Removal: sequences that are cancelled, lost their state, timed out in the backlog or were idle,
+//! and whose slots pass on.
 
 use super::SequenceBatcher;
 use super::live_sequences::{LiveSequence, QueuedRequest, SequenceKey};
@@ -7,8 +8,9 @@ use crate::batcher::{BatchableRequest, QueueRefusal, QueueTicket, WakeTarget};
 use std::collections::{BTreeSet, VecDeque};
 
 impl<T: BatchableRequest> SequenceBatcher<T> {
-    /// Removes a queued request, and with it the rest of its sequence, from its START up to the next START, which may belong
-    /// to another client. No effect on a request that was taken or refused before.
+    /// Removes a queued request, and with it the rest of its sequence, from its START up to the
+    /// next START, which may belong to another client. No effect on a request that was taken or
+    /// refused before.
     pub fn cancel(
         &mut self,
         ticket: QueueTicket,
@@ -43,7 +45,8 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         }));
     }
 
-    /// `instance` lost its state: the sequences that have begun there end, each up to its next START.
+    /// `instance` lost its state: the sequences that have begun there end, each up to its next
+    /// START.
     pub fn lose(
         &mut self,
         instance: usize,

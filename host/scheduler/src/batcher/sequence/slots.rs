@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One sequence slot of one instance. The value can be neither copied nor created outside of [`FreeSlots`], so two sequences
-/// cannot share a slot, and releasing one twice does not compile:
+/// One sequence slot of one instance. The value can be neither copied nor created outside of
+/// [`FreeSlots`], so two sequences cannot share a slot, and releasing one twice does not compile:
 ///
 /// ```
 /// # use trtserver_scheduler::batcher::sequence::slots::FreeSlots;
@@ -53,8 +53,8 @@ impl SequenceSlot {
 pub struct FreeSlots {
     instances: usize,
     per_instance: usize,
-    /// Slots below this one, counted across instances, have been taken before. The others need no memory, however many a
-    /// configuration asks for.
+    /// Slots below this one, counted across instances, have been taken before. The others need no
+    /// memory, however many a configuration asks for.
     fresh: usize,
     /// (index, instance) of released slots.
     returned: BinaryHeap<Reverse<(usize, usize)>>,
@@ -65,7 +65,8 @@ impl FreeSlots {
         Self { instances, per_instance, fresh: 0, returned: BinaryHeap::new() }
     }
 
-    /// The lowest index of all instances first, so that sequences spread over instances before one is full.
+    /// The lowest index of all instances first, so that sequences spread over instances before one
+    /// is full.
     pub fn take(&mut self) -> Option<SequenceSlot> {
         // Every released slot precedes every fresh one.
         if let Some(Reverse((index, instance))) = self.returned.pop() {

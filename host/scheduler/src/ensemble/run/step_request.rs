@@ -1,5 +1,5 @@
-//! The request that a step of an ensemble sends to its model: inputs, requested outputs and the memory of both, and where the response
-//! goes.
+//! The request that a step of an ensemble sends to its model: inputs, requested outputs and the
+//! memory of both, and where the response goes.
 
 use super::super::inflight::{InflightSlot, StepStream};
 use super::super::tensors::{TensorPool, has_batch};
@@ -99,7 +99,8 @@ impl EnsembleRun {
         Ok(())
     }
 
-    /// The stream of a decoupled step: its backend waits for the client of the request, and for the steps that take its responses.
+    /// The stream of a decoupled step: its backend waits for the client of the request, and for the
+    /// steps that take its responses.
     fn stream(&self, step: usize) -> Option<Arc<dyn StreamLimit>> {
         let stream = self.request.context().stream.clone()?;
         let Some(limit) = &self.limit else { return Some(stream) };
@@ -133,8 +134,8 @@ impl EnsembleRun {
         .collect()
     }
 
-    /// A tensor is read by steps that take it in GPU memory, and, if it is an output of the ensemble, by a step of another ensemble that
-    /// does.
+    /// A tensor is read by steps that take it in GPU memory, and, if it is an output of the
+    /// ensemble, by a step of another ensemble that does.
     fn stays_on_gpu(&self, tensor: usize) -> bool {
         let requested = &self.request.context().outputs;
         let stays = match requested.is_empty() {
@@ -148,8 +149,8 @@ impl EnsembleRun {
         stays && self.graph.is_read_on_gpus(tensor, &self.models)
     }
 
-    /// The destination of a tensor that is an output of the ensemble and is not read by a step. (What a step reads must be in memory that
-    /// the client does not change.)
+    /// The destination of a tensor that is an output of the ensemble and is not read by a step.
+    /// (What a step reads must be in memory that the client does not change.)
     fn destination(&self, tensor: usize, pool: &TensorPool) -> Option<Arc<OutputMemory>> {
         let context = self.request.context();
         context.used_memory.as_ref()?;

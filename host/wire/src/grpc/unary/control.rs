@@ -1,5 +1,5 @@
-//! Calls without tensors, which tonic serves: their message is received here, because tonic would decompress it on a network
-//! thread, and would take as much memory as the call announces.
+//! Calls without tensors, which tonic serves: their message is received here, because tonic would
+//! decompress it on a network thread, and would take as much memory as the call announces.
 
 use super::RequestedModel;
 use super::receive::{MessageLimits, receive_message};

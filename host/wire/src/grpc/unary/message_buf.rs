@@ -11,7 +11,8 @@ use trtserver_request::buffer::{AlignedBuf, AllocError};
 
 /// Aligned tensors are used zero-copy; others are copied into an aligned block.
 const ALIGN: usize = 8;
-/// Smaller chunks are joined, so that a client that sends single bytes does not cost a list entry each.
+/// Smaller chunks are joined, so that a client that sends single bytes does not cost a list entry
+/// each.
 const TINY: usize = 512;
 
 /// A received message as a list of chunks, read through [`Buf`] without joining them.
@@ -51,7 +52,8 @@ impl RequestedModel<'_> {
     }
 }
 
-/// The string at the beginning of `bytes`, with its length before it, if it has at most 127 bytes; and what follows.
+/// The string at the beginning of `bytes`, with its length before it, if it has at most 127 bytes;
+/// and what follows.
 fn short_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let (len, rest) = bytes.split_first()?;
     let (text, rest) = rest.split_at_checked(usize::from(*len)).filter(|_| *len < 0x80)?;

@@ -1,4 +1,5 @@
-//! Unary gRPC calls without tonic: tensors are copied at most once when they are received, and sent zero-copy.
+//! Unary gRPC calls without tonic: tensors are copied at most once when they are received, and sent
+//! zero-copy.
 
 mod call;
 mod control;

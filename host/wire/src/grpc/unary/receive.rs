@@ -74,7 +74,8 @@ impl MessageLimits {
     }
 }
 
-/// Receives the message of a unary call without decoding it. `memory_of` returns the memory for a model's inputs.
+/// Receives the message of a unary call without decoding it. `memory_of` returns the memory for a
+/// model's inputs.
 ///
 /// # Errors
 /// The status for [`refuse`](super::refuse).
@@ -100,7 +101,8 @@ pub fn message_headers(headers: &HeaderMap) -> HeaderMap {
     headers.get(ENCODING).map(|coding| (ENCODING, coding.clone())).into_iter().collect()
 }
 
-/// The message in `frames`, which begin with its prefix; if it is compressed, the future that decompresses it.
+/// The message in `frames`, which begin with its prefix; if it is compressed, the future that
+/// decompresses it.
 pub fn open_message(
     headers: &HeaderMap,
     mut frames: MessageBuf,
@@ -180,8 +182,8 @@ pub fn decoded_size(schema: &'static Schema, frames: &MessageBuf) -> Result<usiz
     parts::check_parts(schema, frames.clone()).map_err(|e| Status::invalid_argument(e.to_string()))
 }
 
-/// Draws the memory for a message that takes long to decode from the budget. It is needed until the message was decoded and
-/// converted.
+/// Draws the memory for a message that takes long to decode from the budget. It is needed until the
+/// message was decoded and converted.
 ///
 /// # Errors
 /// The message has too many parts, or does not fit into the budget.
@@ -198,8 +200,8 @@ pub async fn reserve_decoded(
     Ok((frames, reservation.map_err(|e| to_grpc_status(e.refuse()))?))
 }
 
-/// Decoding the message takes long: more than [`MAX_INLINE`] bytes of it are not in the fields `raw`, whose elements are used
-/// as they are.
+/// Decoding the message takes long: more than [`MAX_INLINE`] bytes of it are not in the fields
+/// `raw`, whose elements are used as they are.
 pub fn is_heavy(frames: &MessageBuf, raw: u32) -> bool {
     frames.remaining() > MAX_INLINE && bytes_to_decode(frames.clone(), raw) > MAX_INLINE
 }
@@ -237,7 +239,8 @@ where
     let mut first = Bytes::new();
     while let Some(data) = next_frame(body).await? {
         if !first.is_empty() || !is_small_message(&data, limit) {
-            // Boxed: the futures of calls whose message is small and arrives in one frame have no space for it.
+            // Boxed: the futures of calls whose message is small and arrives in one frame have no
+            // space for it.
             return Box::pin(collect_frames(body, [first, data], memory_of, limit)).await;
         }
         first = data;
@@ -300,7 +303,8 @@ where
     Ok(None)
 }
 
-/// Before a long message is read, its call leaves the task that polls new streams together (`first_poll`).
+/// Before a long message is read, its call leaves the task that polls new streams together
+/// (`first_poll`).
 async fn yield_if_long(len: usize) {
     if len > LONG {
         tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! Receives a message: its large fields are copied into blocks of their own while they arrive, so that hyper's buffers are
-//! free for the next bytes, and stay small and in the CPU caches.
+//! Receives a message: its large fields are copied into blocks of their own while they arrive, so
+//! that hyper's buffers are free for the next bytes, and stay small and in the CPU caches.
 
 use super::sizes::PREFIX;
 use super::{MessageBuf, RequestedModel};
@@ -18,8 +18,8 @@ pub const LARGE: usize = pool::MIN_SIZE;
 const PAID_STEP: usize = 256 << 10;
 /// Parts of a frame beside a block are copied up to this size, so that they do not keep the frame.
 const MAX_COPIED: usize = 4 << 10;
-/// Fields that are looked at. A message with more stays in the buffers in which it arrived: reading millions of empty fields byte by
-/// byte would keep the network thread busy for milliseconds.
+/// Fields that are looked at. A message with more stays in the buffers in which it arrived: reading
+/// millions of empty fields byte by byte would keep the network thread busy for milliseconds.
 const MAX_FIELDS: u32 = 4096;
 
 /// Receives one message and copies its large fields into blocks of their own. `F` returns the
@@ -36,7 +36,8 @@ pub struct MessageReceiver<'a, F> {
     memory_of: &'a F,
     /// Memory for the inputs of the message's model, once the model's name has arrived.
     memory: Option<InputMemory>,
-    /// The first bytes that are paid for have arrived; they contain the name, if it is not too long.
+    /// The first bytes that are paid for have arrived; they contain the name, if it is not too
+    /// long.
     looked_up: bool,
     /// Pays for what was received and is not in a block yet.
     reservation: MemoryReservation,
@@ -87,8 +88,8 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
         }
     }
 
-    /// Draws the next `more` bytes from the memory budget; bytes of small messages are not drawn. A message must be refused if its
-    /// bytes are not granted.
+    /// Draws the next `more` bytes from the memory budget; bytes of small messages are not drawn. A
+    /// message must be refused if its bytes are not granted.
     pub fn pay(&mut self, more: usize) -> ReservationGrowth<'_> {
         let needed = self.received + more;
         if needed <= SMALL.max(self.paid) {
@@ -185,8 +186,8 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
         }
     }
 
-    /// The block for a large field; `None` if it does not fit into memory, or not yet. Pages that are never written cost address
-    /// space only; where that is limited, the block is paid for now.
+    /// The block for a large field; `None` if it does not fit into memory, or not yet. Pages that
+    /// are never written cost address space only; where that is limited, the block is paid for now.
     fn block(&mut self, length: usize) -> Option<AlignedBuf> {
         self.find_model(&Bytes::new());
         let arena = self.memory.as_ref().and_then(|memory| memory.arena.as_ref());

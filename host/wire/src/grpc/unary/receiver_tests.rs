@@ -88,7 +88,8 @@ fn fields_beyond_limit_are_not_interpreted() {
         frames.advance(PREFIX);
         let got = ModelInferRequest::decode(frames.clone()).unwrap();
         assert_eq!(got.encode_to_vec(), wire[PREFIX..]);
-        // The chunk with the last byte before the large field ends there if the field has a block of its own.
+        // The chunk with the last byte before the large field ends there if the field has a block
+        // of its own.
         frames.advance(frames.remaining() - LARGE - 1);
         assert_eq!(frames.chunk().len() == 1, own_block, "{before} empty fields");
     }

@@ -13,8 +13,9 @@ use tonic::Status;
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// A successful response: `head` is the message without its `payloads`, which follow as elements of the repeated bytes field
-/// number `field`. `recycled` is a header map whose memory is reused, such as that of the request.
+/// A successful response: `head` is the message without its `payloads`, which follow as elements of
+/// the repeated bytes field number `field`. `recycled` is a header map whose memory is reused, such
+/// as that of the request.
 pub fn respond_unary(
     head: &impl Message,
     field: u32,
@@ -25,8 +26,8 @@ pub fn respond_unary(
     respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter(), recycled)
 }
 
-/// The same for a head of `head_len` bytes that `head` appends. The order of fields is free in protobuf, so the payloads can
-/// follow the head zero-copy.
+/// The same for a head of `head_len` bytes that `head` appends. The order of fields is free in
+/// protobuf, so the payloads can follow the head zero-copy.
 pub fn respond_with<'a>(
     head_len: usize,
     head: impl FnOnce(&mut Vec<u8>),

@@ -38,8 +38,8 @@ pub fn broadcast(
     graph.shaped(output, dims)
 }
 
-/// The inputs such that numpy's rule combines them as Caffe2 does. With `broadcast` the dimensions of the second input are
-/// those of the first from `axis` on; without it Caffe2 has numpy's rule.
+/// The inputs such that numpy's rule combines them as Caffe2 does. With `broadcast` the dimensions
+/// of the second input are those of the first from `axis` on; without it Caffe2 has numpy's rule.
 pub fn aligned(
     graph: &mut GraphBuilder,
     op: &Operator<'_>,

@@ -7,7 +7,8 @@ use crate::translate::graph::GraphBuilder;
 use crate::translate::operator::Operator;
 use crate::translate::tensor::element;
 
-/// The first output is the first input. Further outputs, such as the mask of Dropout, are not computed.
+/// The first output is the first input. Further outputs, such as the mask of Dropout, are not
+/// computed.
 pub fn translate_identity(_: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![op.input(0)?])
 }

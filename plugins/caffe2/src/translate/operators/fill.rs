@@ -68,8 +68,8 @@ fn filled_constant(graph: &mut GraphBuilder, tensor: ConstantTensor, n: usize) -
     Err(format!("it has {n} values for the shape {:?}", tensor.dims))
 }
 
-/// One value everywhere, in the shape of an argument or of the input, or, with `input_as_shape`, in the shape that the input
-/// lists. A run decides it if it is not known.
+/// One value everywhere, in the shape of an argument or of the input, or, with `input_as_shape`, in
+/// the shape that the input lists. A run decides it if it is not known.
 pub fn translate_constant(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let value = op.argument("value");
     let default = if value.is_some_and(|value| value.i.is_some()) { 10 } else { 1 };
@@ -130,7 +130,8 @@ fn one(element: i32, value: Option<&Argument>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The argument `shape`, or the shape of the input. `n` is the number of values, which is the shape if nothing else says it.
+/// The argument `shape`, or the shape of the input. `n` is the number of values, which is the shape
+/// if nothing else says it.
 fn fixed_shape(
     graph: &GraphBuilder,
     op: &Operator<'_>,

@@ -5,7 +5,8 @@ use crate::onnx::Attribute;
 use crate::translate::graph::{GraphBuilder, GraphValue};
 use crate::translate::operator::{Operator, resolve_axis};
 
-/// FC and FCTransposed. Input and weights are matrices: the dimensions before the axis, and those from it on.
+/// FC and FCTransposed. Input and weights are matrices: the dimensions before the axis, and those
+/// from it on.
 pub fn fully_connected(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (x, weights, bias) = (op.input(0)?, op.input(1)?, op.input(2)?);
     let axis = resolve_axis(op.int_or("axis", 1)?, graph.rank(x))?;
@@ -71,7 +72,8 @@ pub fn mat_mul(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![graph.shaped(output, Some(dims))])
 }
 
-/// Products of the last two dimensions. With `broadcast` the dimensions before them follow numpy's rule.
+/// Products of the last two dimensions. With `broadcast` the dimensions before them follow numpy's
+/// rule.
 pub fn batch_mat_mul(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (mut a, mut b) = (op.input(0)?, op.input(1)?);
     if op.flag("trans_a", false)? {

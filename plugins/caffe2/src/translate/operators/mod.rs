@@ -1,4 +1,5 @@
-//! What each operator of Caffe2 becomes in ONNX: the table of names, and a file per family of operators.
+//! What each operator of Caffe2 becomes in ONNX: the table of names, and a file per family of
+//! operators.
 
 mod activation;
 mod arithmetic;
@@ -20,8 +21,8 @@ mod window;
 use super::graph::{GraphBuilder, GraphValue};
 use super::operator::Operator;
 
-/// Adds nodes to the graph and returns the operator's outputs. It may return fewer: the rest is not computed when a model is
-/// served, and an error if it is used.
+/// Adds nodes to the graph and returns the operator's outputs. It may return fewer: the rest is not
+/// computed when a model is served, and an error if it is used.
 pub type Translate = fn(&mut GraphBuilder, &mut Operator<'_>) -> Outputs;
 
 /// The outputs of an operator, or why it cannot be translated: a sentence about it.

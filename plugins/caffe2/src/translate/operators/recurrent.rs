@@ -5,7 +5,8 @@ use crate::onnx::Attribute;
 use crate::translate::graph::{GraphBuilder, GraphValue};
 use crate::translate::operator::Operator;
 
-/// Hidden and cell state after a step. The gates are input, forget, output, and the candidate of the cell.
+/// Hidden and cell state after a step. The gates are input, forget, output, and the candidate of
+/// the cell.
 pub fn lstm_unit(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (hidden, cell) = (op.input(0)?, op.input(1)?);
     let gates = split_gates(graph, op.input(2)?, 4);
@@ -48,8 +49,9 @@ fn split_gates(graph: &mut GraphBuilder, gates: GraphValue, n: usize) -> Vec<Gra
     graph.nodes("Split", &[gates], vec![Attribute::int("axis", -1)], n)
 }
 
-/// Whether the sequence of each row has ended: the step, behind the lengths, is not below its length. The condition is a
-/// column, so that it combines with states of batch and features. `None`: the unit has no lengths.
+/// Whether the sequence of each row has ended: the step, behind the lengths, is not below its
+/// length. The condition is a column, so that it combines with states of batch and features.
+/// `None`: the unit has no lengths.
 fn ended_mask(
     graph: &mut GraphBuilder,
     op: &Operator<'_>,

@@ -5,7 +5,8 @@ use crate::onnx::Attribute;
 use crate::translate::graph::GraphBuilder;
 use crate::translate::operator::{Operator, resolve_axis};
 
-/// Starts and ends by argument or by input. A negative one counts from one behind the last element, so -1 is the end.
+/// Starts and ends by argument or by input. A negative one counts from one behind the last element,
+/// so -1 is the end.
 pub fn translate_slice(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let [starts, ends] = [("starts", 1), ("ends", 2)].map(|(name, at)| match op.ints(name) {
@@ -55,7 +56,8 @@ pub fn translate_gather(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outp
     Ok(vec![graph.shaped(output, dims)])
 }
 
-/// Values and their positions. The third output, positions in the flattened tensor, is not computed.
+/// Values and their positions. The third output, positions in the flattened tensor, is not
+/// computed.
 pub fn top_k(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let k = match op.int("k")? {

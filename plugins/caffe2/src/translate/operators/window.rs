@@ -1,4 +1,5 @@
-//! Arguments of convolution and pooling: kernel, stride, dilation and padding, each in several spellings.
+//! Arguments of convolution and pooling: kernel, stride, dilation and padding, each in several
+//! spellings.
 
 use crate::onnx::Attribute;
 use crate::translate::operator::Operator;
@@ -81,8 +82,8 @@ impl Window {
     }
 }
 
-/// One size for two dimensions, a list, or a size for the height and one for the width. `n` is the number of dimensions if it
-/// is known.
+/// One size for two dimensions, a list, or a size for the height and one for the width. `n` is the
+/// number of dimensions if it is known.
 fn window_sizes(
     op: &Operator<'_>,
     name: &str,

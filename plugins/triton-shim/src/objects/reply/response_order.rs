@@ -1,4 +1,5 @@
-//! How responses are sent: in the order in which the backend sends them, as far as the host, which takes one at a time, allows it.
+//! How responses are sent: in the order in which the backend sends them, as far as the host, which
+//! takes one at a time, allows it.
 
 use super::{RequestReply, ResponseInProgress, state};
 use crate::fault::{Result, TritonFault};
@@ -37,8 +38,8 @@ impl RequestReply {
             return sent;
         };
         drop(building);
-        // An error ends the request; what was sent before it goes first, and the error needs no outputs.
-        // SAFETY: the response belongs to the caller, which does not use it any more.
+        // An error ends the request; what was sent before it goes first, and the error needs no
+        // outputs. SAFETY: the response belongs to the caller, which does not use it any more.
         unsafe { (host_table()?.response_free)(response) };
         drop(self.send_waiting());
         let sent =
@@ -67,7 +68,8 @@ impl RequestReply {
             self.end(last);
         }
         match sent {
-            // As with Triton: the backend learns of it when it asks whether the request is cancelled.
+            // As with Triton: the backend learns of it when it asks whether the request is
+            // cancelled.
             Err(fault) if fault.code == code::CANCELLED => Ok(()),
             sent => sent,
         }
@@ -83,7 +85,8 @@ impl RequestReply {
         let _ = self.state.compare_exchange(open, ending, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Sends a response that was built in memory of this library, now or when the host's response is not in use any more.
+    /// Sends a response that was built in memory of this library, now or when the host's response
+    /// is not in use any more.
     ///
     /// # Errors
     /// The request has ended. What goes wrong with a response that waits is logged.
@@ -146,7 +149,8 @@ impl RequestReply {
         }
     }
 
-    /// Sends the waiting responses. The caller owns the host's response. The backend was told that they were sent, so failures are logged.
+    /// Sends the waiting responses. The caller owns the host's response. The backend was told that
+    /// they were sent, so failures are logged.
     fn send_waiting(&self) -> MutexGuard<'_, ResponseInProgress> {
         loop {
             let mut building = self.lock();
@@ -156,7 +160,8 @@ impl RequestReply {
         }
     }
 
-    /// Ends the request without a further response, after the waiting responses. An error does not wait.
+    /// Ends the request without a further response, after the waiting responses. An error does not
+    /// wait.
     pub fn finish(&self, fault: Option<&TritonFault>) -> Result<()> {
         let mut building = self.lock();
         self.check()?;
