@@ -1,7 +1,7 @@
 //! Shared by a load and the backends that open its models: whether it is broken off, and how far it
 //! is.
 
-use crate::sync::Mutex;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -27,6 +27,5 @@ pub mod regular_file;
 pub mod request_id;
 pub mod state;
 pub mod stats;
-pub mod sync;
 pub mod timer;
 pub mod upkeep;

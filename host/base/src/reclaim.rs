@@ -2,8 +2,8 @@
 //! network thread would serve no connection, and holds a lock of the address space that every other
 //! mapping of the process waits for.
 
-use crate::sync::{Condvar, Mutex};
 use crate::upkeep;
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::thread;
 
@@ -56,7 +56,7 @@ impl ReclaimQueue {
             let next = loop {
                 match garbage.pop_front() {
                     Some(next) => break next,
-                    None => garbage = self.not_empty.wait(garbage),
+                    None => self.not_empty.wait(&mut garbage),
                 }
             };
             drop(garbage);

@@ -1,7 +1,7 @@
 //! Server state: lifecycle phase, and the number of requests in flight.
 
 use crate::clock::now_ns;
-use crate::sync::Mutex;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;

@@ -5,7 +5,7 @@
 //! sleeps until the next deadline.
 
 use crate::clock::now_ns;
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Weak;
 use std::time::Duration;
@@ -82,10 +82,10 @@ impl DeadlineTimer {
         loop {
             let now = now_ns();
             match state.next() {
-                None => state = self.changed.wait(state),
+                None => self.changed.wait(&mut state),
                 Some(at) if at > now => {
                     let wait = Duration::from_nanos(at - now);
-                    state = self.changed.wait_timeout(state, wait).0;
+                    self.changed.wait_for(&mut state, wait);
                 }
                 Some(_) => {
                     let callback = state.pop();

@@ -4,13 +4,13 @@
 use super::api::{CuContext, CudaApi, CudaError};
 use super::codes::{OUT_OF_MEMORY, is_sticky};
 use cudarc::driver::sys::CUctx_st;
+use parking_lot::Mutex;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::Mutex;
 
 /// The context that the server and the frameworks in its process share. Retained when it is first
 /// used, and kept: a framework that was used once keeps it too.

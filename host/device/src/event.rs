@@ -5,10 +5,10 @@ use super::api::{CuEvent, EVENT_FLAGS};
 use super::codes::NOT_READY;
 use super::context::CudaContext;
 use super::stream::CudaStream;
+use parking_lot::Mutex;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::error::Result;
-use trtserver_base::sync::Mutex;
 
 /// Free events of a device.
 pub struct EventPool {

@@ -6,10 +6,10 @@ use super::context::CudaContext;
 use super::event::{CudaEvent, EventPool};
 use super::size_class::size_class;
 use super::stream::CudaStream;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::Mutex;
 
 /// Blocks of one device, allocated with `cuMemAlloc`, which synchronises the device, and therefore
 /// kept.

@@ -9,13 +9,13 @@ use super::pool::{DeviceMemory, DevicePool};
 use super::stream::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute::*;
 use cudarc::driver::sys::CUuuid;
+use parking_lot::Mutex;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::MemoryTag;
-use trtserver_base::sync::Mutex;
 
 /// A GPU that this process sees.
 pub struct GpuDevice {

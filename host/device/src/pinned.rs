@@ -4,12 +4,12 @@ use super::api::{CudaApi, HOST_ALLOC_PORTABLE};
 use super::context::CudaContext;
 use super::pool::PoolBytes;
 use super::size_class::size_class;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::{LedgerHolder, LedgerOwner, LedgerTable, MemoryTag};
-use trtserver_base::sync::Mutex;
 
 /// The pinned memory of the process. Blocks stay pinned, because pinning takes milliseconds.
 pub struct PinnedPool {

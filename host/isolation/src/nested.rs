@@ -14,6 +14,7 @@ use super::messages::{
 };
 use super::process::Process;
 use super::wire::{ReceiveOutcome, Receiver, Sender, split_socket};
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -22,7 +23,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::nested::{
     CancelRequest, NestedDelivery, ResponseHandler, server_models,
 };

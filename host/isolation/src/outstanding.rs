@@ -1,12 +1,12 @@
 //! The requests outstanding in a child: sent over one work connection and without a final response.
 
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::error::Error;
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferRequest, Responder};
 
 /// Requests that were sent over one work connection and have no final response yet.

@@ -4,6 +4,7 @@ use super::exit_reason::KillReason;
 use super::messages::{ControlRequest, ControlResponse, EmptyMessage, control_request};
 use super::stdio::StderrTail;
 use super::wire::Sender;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
@@ -13,7 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use trtserver_base::ledger::ProcessMemory;
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_plugin_host::load_priority;
 
 /// How long a child whose connection is gone may take to exit before it is killed.

@@ -6,11 +6,11 @@
 use super::messages::{ExecuteBatch, RegionMessage};
 use super::wire::MAX_FILES;
 use super::work_channel::WorkSender;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::sync::Weak;
 use trtserver_base::error::Result;
-use trtserver_base::sync::Mutex;
 use trtserver_request::InferRequest;
 use trtserver_request::memory::{MemoryLocation, PlacedSlice};
 use trtserver_request::shared_region::{RegionObserver, RegionSource, SharedRegion};

@@ -13,6 +13,7 @@ use super::work_channel::{
     unannounced_message_error, unknown_record_error,
 };
 use bytes::Bytes;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,6 @@ use trtserver_base::arena::ArenaReader;
 use trtserver_base::arena::ring::{RingConsumer, RingCorruption};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::batch::outputs::ResponseBuilder;
 use trtserver_request::completion::InlineCompletion;
 

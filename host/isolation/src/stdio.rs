@@ -1,10 +1,10 @@
 //! Standard output and error of a child process: lines for the log, and the last ones for error
 //! messages.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::time::{Duration, Instant};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::crash_report::FRAME_PREFIX;
 
 /// Longer lines are split.

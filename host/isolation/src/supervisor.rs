@@ -214,8 +214,8 @@ impl SupervisedModel {
 
     fn pause(&self, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else { return self.needed() };
-        let waited = self.changed.wait_timeout_while(self.lock(), pause, |state| !state.closing);
-        let (mut state, _) = waited;
+        let mut state = self.lock();
+        self.changed.wait_while_for(&mut state, |state| !state.closing, pause);
         if let Phase::Backoff { until, .. } = &mut state.phase {
             *until = None;
         }

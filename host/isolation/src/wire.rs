@@ -1,6 +1,7 @@
 //! Framing of messages over a Unix socket: a length prefix, then the message; file descriptors
 //! travel with its first byte (`SCM_RIGHTS`).
 
+use parking_lot::Mutex;
 use prost::Message;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -14,7 +15,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 
 /// Size limit of a message. Senders refuse longer ones; to a receiver they are a protocol
 /// violation.

@@ -9,6 +9,7 @@ use super::spin::Spin;
 use super::wire::{
     MAX_MESSAGE, ReceiveOutcome, Receiver, Sender, WakeCause, socket_pair, split_socket,
 };
+use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -17,7 +18,6 @@ use trtserver_base::arena::ring::{
     ClosedFlag, Kind, MAX_RECORD, RingConsumer, RingCorruption, RingPair, RingProducer,
 };
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::{Mutex, MutexGuard};
 
 /// The bytes of the record are a message.
 pub const MESSAGE: Kind = 0;

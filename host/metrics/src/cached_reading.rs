@@ -1,7 +1,7 @@
 //! Values that are read at most once per interval, however many clients scrape.
 
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
-use trtserver_base::sync::Mutex;
 
 pub struct CachedReading<T> {
     interval: Duration,

@@ -2,9 +2,9 @@
 
 use super::cached_reading::CachedReading;
 use super::family::FamilyBuilder;
+use parking_lot::Mutex;
 use prometheus::proto::MetricFamily;
 use std::time::Duration;
-use trtserver_base::sync::Mutex;
 
 pub struct CpuMetrics {
     families: CachedReading<Vec<MetricFamily>>,

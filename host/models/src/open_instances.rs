@@ -2,8 +2,8 @@
 //! instance groups opens and closes instances while the unchanged instances serve.
 
 use crate::instance::group::InstancePlan;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_model_store::ModelDir;
 use trtserver_plugin_host::TensorNames;
 use trtserver_plugin_host::model::BackendModel;

@@ -8,9 +8,9 @@ use crate::host_api::process::EndProcess;
 use crate::host_api::reported_memory::MemoryReports;
 use crate::host_api::scope::BackendMemories;
 use crate::nested::ServerModels;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{LazyLock, OnceLock};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_api::abi::types::level;
 
 /// Process-wide: functions of the C interface, and handles that backends may use at any time, lead

@@ -3,11 +3,11 @@
 //! RLIMIT_NICE of 20; without, loads run at normal priority, because instances and the threads of
 //! their frameworks would keep the niceness for good.
 
+use parking_lot::Mutex;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
-use trtserver_base::sync::Mutex;
 
 /// Niceness while a model is loaded: a fifth of the CPU time of a serving thread that competes for
 /// the core. Configurations do not set this value, so that it identifies threads that were started

@@ -1,8 +1,8 @@
 //! Cancellation of a request: a flag that backends poll, and an observer that is notified.
 
+use parking_lot::Mutex;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
-use trtserver_base::sync::Mutex;
 
 /// Is notified of cancelled requests: the queue that holds a request, or the backend instance that
 /// executes it.

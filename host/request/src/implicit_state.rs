@@ -5,9 +5,9 @@ use super::sequence::CorrelationId;
 use super::signature::ModelSignature;
 use super::state_spec::StateTensor;
 use super::tensor::InputTensor;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use trtserver_base::error::Error;
-use trtserver_base::sync::{Mutex, MutexGuard};
 
 /// The error for a request of a sequence whose state was lost with its process.
 pub fn lost_state_error(model: &str, sequence: &CorrelationId) -> Error {

@@ -8,6 +8,7 @@
 
 use super::buffer::BUFFERS;
 use super::pages::MappedPages;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,6 @@ use trtserver_base::budget::MemoryReservation;
 use trtserver_base::clock::now_ns;
 use trtserver_base::heap;
 use trtserver_base::reclaim;
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_base::timer::DeadlineCallback;
 use trtserver_base::upkeep;
 

@@ -5,8 +5,8 @@ use crate::ResponseSink;
 use crate::memory::MemoryLocation;
 use crate::testing::{TestMemory, aligned_slice, request, request_with, signature};
 use crate::{DType, InputTensor, UsedMemory};
+use parking_lot::Mutex;
 use std::sync::Weak;
-use trtserver_base::sync::Mutex;
 
 #[test]
 fn request_finishes_once() {

@@ -3,12 +3,12 @@
 
 use super::response::InferResponse;
 use super::sink::Sink;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::BatchExecution;
-use trtserver_base::sync::{Mutex, MutexGuard};
 
 /// The request is not in a part of its batch.
 const NO_PART: u32 = u32::MAX;

@@ -1,8 +1,8 @@
 //! Placed memory that another process can open, too: a region of client shared memory.
 
+use parking_lot::Mutex;
 use std::os::fd::BorrowedFd;
 use std::sync::Weak;
-use trtserver_base::sync::Mutex;
 
 /// A region, as another process opens it.
 #[derive(Clone, Copy)]

@@ -7,11 +7,11 @@ use super::signature::{ModelSignature, TensorSpec};
 use super::tensor::{InputTensor, RequestedOutput};
 use super::{DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::VersionStats;
-use trtserver_base::sync::Mutex;
 
 /// The responses that a sink received, in order, each with whether it was final.
 pub type RecordedResponses = Arc<Mutex<Vec<(Result<Option<InferResponse>>, bool)>>>;

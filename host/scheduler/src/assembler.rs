@@ -5,12 +5,12 @@ use super::batch_inputs;
 use super::batcher::{BatchEntry, BatchableRequest};
 use super::null_errors;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
-use trtserver_base::sync::Mutex;
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::tensor::element_count;
 use trtserver_request::{

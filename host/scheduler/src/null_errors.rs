@@ -5,9 +5,9 @@
 //! the backend responds, so a request that gets a null request's error may have been counted as a
 //! success.
 
+use parking_lot::Mutex;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_request::{InferRequest, InferResponse, ResponseSink, Sink};
 
 /// The final response of a request, and where it goes.

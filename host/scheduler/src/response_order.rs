@@ -1,9 +1,9 @@
 //! `preserve_ordering`: responses of a model leave in the order in which its requests arrived.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trtserver_base::error::Result;
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferResponse, ResponseSink, Sink};
 
 /// The requests of a model without final response in order of arrival, and the responses held back

@@ -1,6 +1,7 @@
 //! Runs this program as a child process, which loads code under test and reports in lines of JSON.
 //! A crash, a hang or an `exit` there is a result, not the end of the tool.
 
+use parking_lot::Mutex;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, kill_process_group, set_parent_process_death_signal, setrlimit,
 };
@@ -15,7 +16,6 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use trtserver_base::sync::Mutex;
 
 /// Lines of the child's standard error that are kept for a report.
 const LAST_LINES: usize = 5;

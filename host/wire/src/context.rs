@@ -1,12 +1,12 @@
 //! The state that all frontends share.
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::{Code, Error};
 use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_base::stats::{DurationSum, FailureReason};
-use trtserver_base::sync::Mutex;
 use trtserver_config::log::LogControl;
 use trtserver_config::{ControlMode, ServerSettings};
 use trtserver_models::lifecycle::{IndexEntry, ModelControl};

@@ -5,6 +5,7 @@
 //! Jobs run in the order of their submission. The queue needs no limit of its own, because the data
 //! of every job is drawn from the memory budget.
 
+use parking_lot::{Condvar, Mutex};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,6 @@ use std::thread;
 use tokio::sync::oneshot;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::{Condvar, Mutex};
 
 /// Network threads decode and encode up to this many bytes themselves.
 pub const MAX_INLINE: usize = 64 << 10;
@@ -149,7 +149,7 @@ impl DecodeWorkers {
                 loop {
                     match jobs.pop_front() {
                         Some(job) => break job,
-                        None => jobs = self.not_empty.wait(jobs),
+                        None => self.not_empty.wait(&mut jobs),
                     }
                 }
             };

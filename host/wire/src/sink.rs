@@ -6,13 +6,13 @@
 
 use super::task;
 use super::unread::{ConnectionUnread, StreamUnread, response_size};
+use parking_lot::{Mutex, MutexGuard};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::sync::mpsc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
 
 /// A sink for exactly one response, and its receiver. `handler` names the endpoint in the log line

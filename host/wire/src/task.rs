@@ -10,6 +10,7 @@
 //! runtime, each request would put the task into a run queue and wake another network thread to
 //! steal it.
 
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -19,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use tokio::runtime::Handle;
-use trtserver_base::sync::Mutex;
 use trtserver_request::completion::InlineCompletion;
 
 /// Polls in a row, after which other tasks get their turn.

@@ -167,10 +167,10 @@ pub mod backend_flags {
     /// With `LISTS_FIELDS`: it uses `optimization.cuda.graphs` and `graph_spec`.
     pub const CUDA_GRAPHS: u32 = 65536;
     /// With `LISTS_FIELDS`: it uses `model_operations.op_library_filename`.
-    pub const OPERATION_LIBRARIES: u32 = 131_072;
+    pub const OPERATION_LIBRARIES: u32 = 131072;
     /// It completes models with the batch size of the setting `default-max-batch-size`, which was 1
     /// in v1.x: with a start line of v1.x the host sets it to 1, unless the operator sets it.
-    pub const V1_BATCH_SIZE: u32 = 262_144;
+    pub const V1_BATCH_SIZE: u32 = 262144;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.

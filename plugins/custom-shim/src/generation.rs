@@ -12,7 +12,7 @@ pub const SETTING: &str = "api";
 pub enum Generation {
     /// v0.10: the configuration without its length, payloads without shapes.
     V0_10,
-    /// v0.11: as B, without size hints.
+    /// v0.11: as v0.12, without size hints.
     V0_11,
     /// v0.12: the header of its manual.
     V0_12,
@@ -55,6 +55,17 @@ pub enum RequestedGeneration {
     V1_0,
 }
 
+impl fmt::Display for RequestedGeneration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RequestedGeneration::V0_10 => "A",
+            RequestedGeneration::V0_11 => "B11",
+            RequestedGeneration::V0_12 => "B",
+            RequestedGeneration::V1_0 => "C",
+        })
+    }
+}
+
 impl RequestedGeneration {
     /// `source` names the parameter or setting for the error.
     pub fn read(value: &str, source: fmt::Arguments<'_>) -> Result<RequestedGeneration, Error> {
@@ -87,7 +98,7 @@ pub fn choose_generation(
         }),
         (Some(1 | 2), Some(requested)) if requested != RequestedGeneration::V1_0 => {
             Err(Error::invalid(format_args!(
-                "unable to load custom library: parameter '{PARAMETER}' is '{requested:?}', but the library \
+                "unable to load custom library: parameter '{PARAMETER}' is '{requested}', but the library \
              exports CustomVersion, which only libraries of generation C do"
             )))
         }

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! backend.rs ── settings.rs, complete.rs          autocomplete
-//! model.rs ──── plan_file.rs                      the header of a plan; library.rs, locate.rs: the library for it
+//! model.rs ──── plan_file.rs                      the header of a plan; library.rs, library_places.rs: the library for it
 //!     │      ├─ engine.rs, tensors.rs, types.rs   the deserialized plan; refit.rs: its weights; profile.rs
 //!     │      └─ plugin_libraries.rs
 //! instance.rs ─ context.rs                        an execution context for each profile
-//!     └─ run.rs, buffers.rs, choose.rs, outlet.rs one run; graphs.rs: by a CUDA graph
+//!     └─ run.rs, buffers.rs, choose_profile.rs, outlet.rs one run; graphs.rs: by a CUDA graph
 //! slots/, vtable.rs, callbacks/                   how the C++ library is called, and calls back
 //! driver.rs                                       the CUDA driver's functions beside the host's
 //! ```

@@ -15,7 +15,7 @@
 //! exports/                               the exported functions, a file for each section of the headers
 //!     guard.rs                           arguments checked, panics caught: the macro `export!`
 //!     names.rs                           all names, by header
-//! unused.rs                              functions that no known backend calls: they answer "unsupported"
+//! unused_exports.rs                      functions that no known backend calls: they answer "unsupported"
 //! batch_strategy.rs                      libraries that select the requests of a batch
 //! processes.rs                           processes that a backend starts for a model
 //! host.rs, scope.rs, fault.rs            the host's functions, log and errors

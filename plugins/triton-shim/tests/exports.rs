@@ -32,7 +32,7 @@ fn backend_of_the_tests_calls_every_function_that_is_not_refused() {
     }
     let all = [BACKEND, SERVER, REPO_AGENT, CACHE].concat();
     let exported = |name: &str| all.contains(&name);
-    let refused = read(root.join("src/unused.rs"));
+    let refused = read(root.join("src/unused_exports.rs"));
     let refused = names(&refused, exported);
     let header = read(dir.join("unused.h"));
     assert_eq!(names(&header, exported), refused, "unused.h");

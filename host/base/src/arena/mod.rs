@@ -16,10 +16,10 @@ mod map;
 pub mod ring;
 
 use crate::error::{Error, Result};
-use crate::sync::{Mutex, MutexGuard};
 use blocks::{ArenaBlocks, find_size_class};
 use bytes::Bytes;
 use map::{ArenaMap, SLOTS, TABLE, arena_error};
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::ProtFlags;
 use std::os::fd::{AsFd, OwnedFd};

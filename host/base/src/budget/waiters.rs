@@ -2,7 +2,7 @@
 
 use super::{MAX_WAIT, MemoryBudget, MemoryReservation};
 use crate::ledger::MemoryTag;
-use crate::sync::Mutex;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;

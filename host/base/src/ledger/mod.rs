@@ -16,7 +16,7 @@ pub use process::ProcessMemory;
 use small_blocks::ThreadTables;
 pub use table::LedgerTable;
 
-use crate::sync::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::MAX_OWNERS;

@@ -3,7 +3,7 @@
 //! another frees is the difference of two tables.
 
 use super::{LEDGER, LedgerHolder, LedgerOwner, LedgerTable, MemoryTag};
-use crate::sync::Mutex;
+use parking_lot::Mutex;
 use std::cell::Cell;
 
 /// The tables of threads.

@@ -1,6 +1,6 @@
 //! One execution of a batch: its times, and how many of an instance's executions are outstanding.
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -80,14 +80,14 @@ impl OutstandingExecutions {
         let mut in_time = true;
         while state.executions > max && in_time {
             state.waiting = true;
-            state = match deadline {
-                None => self.changed.wait(state),
+            match deadline {
+                None => self.changed.wait(&mut state),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     in_time = !left.is_zero();
-                    self.changed.wait_timeout(state, left).0
+                    self.changed.wait_for(&mut state, left);
                 }
-            };
+            }
         }
         state.waiting = false;
         state.executions <= max

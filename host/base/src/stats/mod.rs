@@ -21,8 +21,8 @@ pub use latency::{
 };
 
 use crate::clock::{now_ns, wall_ms};
-use crate::sync::{Mutex, MutexGuard};
 use latency::LatencyHistograms;
+use parking_lot::{Mutex, MutexGuard};
 use service_time::ServiceTime;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! for. Predicts the time that requests wait.
 
 use super::counters::VersionCounters;
-use crate::sync::Mutex;
+use parking_lot::Mutex;
 
 /// The time is that of at least this period, if requests were executed in it.
 const PERIOD_NS: u64 = 1_000_000_000;

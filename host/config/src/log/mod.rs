@@ -20,8 +20,8 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::{LogFormat, LogSettings};
+use parking_lot::Mutex;
 use trtserver_base::request_id;
-use trtserver_base::sync::Mutex;
 
 /// Reads and changes log settings at run time.
 #[derive(Clone)]
@@ -187,7 +187,7 @@ enum LogSink {
     Stderr,
     File(Arc<LogFile>),
     #[cfg(test)]
-    Memory(Arc<trtserver_base::sync::Mutex<Vec<u8>>>),
+    Memory(Arc<parking_lot::Mutex<Vec<u8>>>),
 }
 
 impl LogSink {

@@ -76,7 +76,7 @@ async fn v0_8_request_gets_legacy_response() {
     let old = crate::legacy::LegacyResponse::decode(&*got).unwrap();
     assert_eq!(old.request_status, status(1, "", 1));
     let shown = format!("{:?}", old.meta_data.unwrap());
-    assert!(shown.contains("raw: Some(Raw { byte_size: 64 })"), "{shown}");
+    assert!(shown.contains("raw: Some(LegacyRawOutput { byte_size: 64 })"), "{shown}");
     assert_eq!(got[got.len() - 64..], 8i32.to_le_bytes().repeat(16));
 }
 

@@ -123,7 +123,7 @@ fn one_source(set: [bool; 3]) -> Error {
         format!("set {}", set.join(" "))
     };
     Error::invalid(format!(
-        "RequestInput must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
+        "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
          'shared_memory_region' in 'parameters'. But {found}"
     ))
 }

@@ -6,13 +6,13 @@
 
 use super::control::Control;
 use crate::messages::{MetricMessage, MetricValue, control_message};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_api::abi::extensions::metric_kind;
 use trtserver_plugin_host::host_api::metric;
 use trtserver_plugin_host::host_api::metric::{MetricKind, MetricSeries, NewSeries, SeriesWatcher};

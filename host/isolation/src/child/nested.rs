@@ -13,13 +13,13 @@ use crate::wire;
 use crate::wire::{ReceiveOutcome, Receiver, Sender};
 use crate::{facts, params};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::nested::{
     MakeSink, ModelStatus, NestedRequest, QueuedRequest, ReachedVersion, ResponseEnd, ServerModels,
 };

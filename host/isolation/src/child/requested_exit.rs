@@ -2,13 +2,13 @@
 //! takes no further batches, which go to the next process, and ends when no other instance
 //! executes.
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Signal, getpid, kill_process};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 use trtserver_base::stats::OutstandingExecutions;
-use trtserver_base::sync::{Mutex, MutexGuard};
 
 /// Whether this process ends, and the instances that may still execute.
 #[derive(Default)]

@@ -2,13 +2,13 @@
 //! that the host still refers to.
 
 use crate::messages::{OutputMessage, RequestStream};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use trtserver_base::arena::Arena;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_request::CancelToken;
 use trtserver_request::unread::{
     RESPONSE_OVERHEAD, StreamLimit, UnreadAccount, UnreadBacklog, UnreadResponse,

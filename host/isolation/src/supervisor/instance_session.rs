@@ -4,10 +4,10 @@
 use crate::messages::InstanceFacts;
 use crate::outstanding::UntakenBatches;
 use crate::work_connection::WorkConnection;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use trtserver_base::error::Error;
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_plugin_api::abi::descriptors::instance_kind;
 use trtserver_request::InferRequest;
 

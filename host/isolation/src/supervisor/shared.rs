@@ -8,12 +8,12 @@ use crate::facts;
 use crate::messages;
 use crate::messages::{ControlResponse, Handshake};
 use crate::process::{PendingResponse, Process, ProcessGone};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::arena::{Arena, ArenaReader};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::{Condvar, Mutex, MutexGuard};
 use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::current_failure::CurrentFailure;
 use trtserver_plugin_host::health::{IsolatedMemory, IsolatedState};
@@ -155,7 +155,7 @@ impl SupervisedModel {
             match &state.phase {
                 Phase::Running(live) if live.generation > tried => return Ok(Arc::clone(live)),
                 Phase::Running(_) | Phase::Opening | Phase::Restarting => {
-                    state = self.changed.wait(state);
+                    self.changed.wait(&mut state);
                 }
                 Phase::Backoff { failure, until } => {
                     let left = until.map(|at| at.saturating_duration_since(Instant::now()));

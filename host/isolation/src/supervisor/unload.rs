@@ -31,7 +31,7 @@ fn watch_unload(shared: &SupervisedModel) {
     let since = Instant::now();
     let drain = *shared.drain.lock();
     loop {
-        let state = shared.lock();
+        let mut state = shared.lock();
         if state.closing {
             return;
         }
@@ -49,7 +49,6 @@ fn watch_unload(shared: &SupervisedModel) {
         } else {
             left
         };
-        let waited = shared.changed.wait_timeout(state, left.max(MIN_WAIT));
-        drop(waited);
+        shared.changed.wait_for(&mut state, left.max(MIN_WAIT));
     }
 }

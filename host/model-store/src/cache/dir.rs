@@ -2,13 +2,13 @@
 
 use super::leftovers;
 use super::lookups::CacheLookups;
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use trtserver_base::sync::Mutex;
 
 /// The cache of one server.
 pub struct ModelCache {

@@ -4,13 +4,13 @@
 use super::leftovers::chunks_path;
 use super::lock::try_lock;
 use super::{CachedBlob, ModelCache, ObjectKey};
+use parking_lot::Mutex;
 use ring::digest::{Context, SHA256, digest};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use trtserver_base::sync::Mutex;
 
 /// Bytes that are requested at once, and whose digest is recorded.
 pub const CHUNK: u64 = 8 << 20;

@@ -21,6 +21,7 @@ use client::{StoreClient, connect_store};
 use download::ObjectDownload;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
+use parking_lot::Mutex;
 use progress::DownloadProgress;
 use runtime::StoreRuntime;
 use std::collections::BTreeMap;
@@ -31,7 +32,6 @@ use tokio_stream::StreamExt;
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::disk::{is_entry, is_ignored};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::Mutex;
 
 /// Requests of one server to one store at the same time.
 const PARALLEL: usize = 8;

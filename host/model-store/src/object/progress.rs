@@ -1,8 +1,8 @@
 //! Log lines of the download of one model.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use trtserver_base::sync::Mutex;
 
 const INTERVAL: Duration = Duration::from_secs(2);
 

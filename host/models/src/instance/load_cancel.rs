@@ -3,9 +3,9 @@
 //! ends with its child process. A backend that opens a model in the server's process cannot be
 //! broken off, but learns of it when it reports its progress.
 
+use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use trtserver_base::error::Result;
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::health::Health;
 use trtserver_plugin_host::{CancelFlag, Isolation, isolation};

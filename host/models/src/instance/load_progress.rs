@@ -2,11 +2,11 @@
 //! the times of its steps.
 
 use super::load_cancel::LoadCancel;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use trtserver_base::clock::now_ns;
-use trtserver_base::sync::Mutex;
 
 /// Interval of progress lines of one load; the first comes after this time, too.
 const INTERVAL: Duration = Duration::from_secs(2);

@@ -1,13 +1,13 @@
 //! Warm-up: samples run on the instance's thread before it takes requests, without the scheduler.
 
 use super::worker::{BatchContext, InstanceWorker};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::WarmupSpans;
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::model::BackendInstance;
 use trtserver_request::check::all_outputs;
 use trtserver_request::{

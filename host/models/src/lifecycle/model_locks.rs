@@ -1,10 +1,10 @@
 //! Model locks: one change at a time per model, in the order of arrival. Changes of different
 //! models run in parallel.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
-use trtserver_base::sync::Mutex;
 
 /// Locks by model name. Only names that are locked or waited for have an entry.
 #[derive(Default)]

@@ -1,9 +1,9 @@
 //! Usage tracker of a version: reports when its last user is gone. Users are its requests, its
 //! instances and its backend model.
 
+use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
-use trtserver_base::sync::{Condvar, Mutex};
 
 /// Counts the [`UsageGuard`]s of one version.
 #[derive(Default)]
@@ -29,9 +29,9 @@ impl UsageTracker {
 
     /// Waits until no user is left; false if that took longer than `limit`.
     pub fn wait_until_unused(&self, limit: Duration) -> bool {
-        let state = self.state.lock();
-        let waited = self.changed.wait_timeout_while(state, limit, |state| state.users > 0);
-        waited.0.users == 0
+        let mut state = self.state.lock();
+        self.changed.wait_while_for(&mut state, |state| state.users > 0, limit);
+        state.users == 0
     }
 
     /// Calls `report` when the last user is gone; at once if there is none.

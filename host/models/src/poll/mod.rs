@@ -21,12 +21,12 @@ use super::lifecycle::{LoadError, ModelControl};
 use crate::instance::priority::set_niceness;
 use changes::{ModelLook, PollAction, RepositoryChanges};
 use files::{FilesLook, LookExtent, ModelFiles, RepositoryFiles};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use trtserver_base::clock::now_ns;
-use trtserver_base::sync::Mutex;
 use trtserver_model_store::ModelRepositories;
 use watch::WatchHints;
 

@@ -10,10 +10,10 @@ use super::slot::ExecutingHandle;
 use crate::crash_report;
 use crate::crash_report::CrashSubject;
 use crate::host_state::HOST;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Weak};
-use trtserver_base::sync::{Condvar, Mutex, MutexGuard};
 use trtserver_plugin_api::abi::types::{InstanceHandle, Responder};
 use trtserver_request::CancelObserver;
 
@@ -99,8 +99,7 @@ impl CancelNotifier {
         let mut state = self.lock();
         state.closed = true;
         state.pending.clear();
-        let stopped = self.stopped.wait_while(state, |state| state.running);
-        drop(stopped);
+        self.stopped.wait_while(&mut state, |state| state.running);
     }
 
     fn run(&self) {

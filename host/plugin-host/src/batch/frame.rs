@@ -14,13 +14,13 @@ use super::slot::{DeferredResponses, ExecutingHandle, FrameShare, ReleasedReques
 use super::timing;
 use super::views::ViewOptions;
 use crate::host_state::HOST;
+use parking_lot::Mutex;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::BatchExecution;
-use trtserver_base::sync::Mutex;
 use trtserver_device::{CudaEvent, CudaStream};
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::Buf;

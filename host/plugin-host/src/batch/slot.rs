@@ -9,10 +9,10 @@
 use super::gpu::GpuInstance;
 use super::outputs::ResponseBuilder;
 use crate::host_state::HOST;
+use parking_lot::{Mutex, MutexGuard};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferRequest, Responder, TensorData};
 
 /// Number of generations that handles distinguish; also the alignment of a slot.

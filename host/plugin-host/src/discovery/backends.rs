@@ -24,13 +24,13 @@ use crate::isolation::Isolation;
 use crate::library;
 use crate::plugin_file::{AdaptedLibrary, Identity, PluginFile};
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::ModelConfig;
 

@@ -6,12 +6,12 @@ use super::version;
 use crate::backend::PluginBackend;
 use crate::isolation::Isolation;
 use crate::plugin_file::{Identity, PluginFile};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_library_file::FileStamp;
 
 /// What the latest scan of the backend directories found. Replaced as a whole by the next scan.

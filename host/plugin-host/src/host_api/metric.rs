@@ -5,6 +5,7 @@
 //! process, so that a backend could not change them in an update.
 
 use crate::host_state::HOST;
+use parking_lot::Mutex;
 use prometheus::core::Collector;
 use prometheus::proto::{LabelPair, MetricFamily};
 use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts};
@@ -12,7 +13,6 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 
 /// The metrics of backends.
 pub(crate) struct MetricFamilies {

@@ -2,9 +2,9 @@
 //! scope, memory type and device. Read by the accounting of memory.
 
 use crate::host_state::HOST;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_api::abi::types::{Memory, memory_type};
 
 /// Whom reported memory belongs to.

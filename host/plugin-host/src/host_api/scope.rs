@@ -5,13 +5,13 @@ use super::metric::CustomMetrics;
 use super::reported_memory::{self, Reporter};
 use crate::host_state::HOST;
 use crate::nested::NestedDelivery;
+use parking_lot::Mutex;
 use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::ledger::{LedgerHolder, LedgerOwner, MemoryTag};
-use trtserver_base::sync::Mutex;
 use trtserver_device::{CudaEvent, DeviceMemory, PinnedMemory};
 use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_plugin_api::abi::types::{self, Memory};
@@ -179,6 +179,6 @@ impl Drop for Scope {
     }
 }
 
-fn memory() -> trtserver_base::sync::MutexGuard<'static, BTreeMap<u64, (u64, BackendMemory)>> {
+fn memory() -> parking_lot::MutexGuard<'static, BTreeMap<u64, (u64, BackendMemory)>> {
     HOST.memory.kept.lock()
 }

@@ -19,9 +19,9 @@ use abi_stable::library::{
 use abi_stable::library::{LibraryError, RootModule};
 use abi_stable::sabi_types::VersionNumber;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_library_file::{FileStamp, LibraryFault, LinkedLibrary};
 use trtserver_plugin_api::abi::backend::{BackendMain, BackendModuleRef, BackendTable};
 use trtserver_plugin_api::abi::host::HostTable;

@@ -9,13 +9,13 @@ use super::{
     CancelRequest, NestedRequest, QueuedRequest, ReachedVersion, ResponseEnd, ServerModels,
 };
 use crate::backend_facts::DEFAULT_STACK;
+use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::{Condvar, Mutex};
 use trtserver_request::{InferResponse, ResponseSink, SingleResponse};
 
 /// Calls a handler with a response; `last`: the final one.
@@ -196,7 +196,7 @@ impl DeliveryQueue {
                 if state.closed {
                     return None;
                 }
-                state = self.changed.wait(state);
+                self.changed.wait(&mut state);
                 continue;
             };
             if response.last {

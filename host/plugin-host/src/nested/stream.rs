@@ -2,11 +2,11 @@
 //! received: the model waits above it.
 
 use crate::host_state::HOST;
+use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::{Condvar, Mutex};
 use trtserver_request::unread::{UnreadAccount, UnreadBacklog};
 use trtserver_request::{CancelToken, StreamLimit, UnreadResponse};
 
@@ -58,7 +58,7 @@ impl StreamLimit for NestedStream {
                     ),
                 ));
             }
-            unread = self.received.wait_timeout(unread, LOOK).0;
+            self.received.wait_for(&mut unread, LOOK);
         }
         unread.bytes += bytes as u64;
         unread.responses += 1;

@@ -17,11 +17,11 @@
 
 use super::limits::{MAX_REGIONS, WindowLimits};
 use libc::{c_int, c_void, siginfo_t};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use trtserver_base::sync::Mutex;
 
 /// Process-wide: a signal handler gets no other state.
 pub static GUARD: Guard = Guard {

@@ -9,11 +9,11 @@ use super::key;
 use super::region::{OpenError, SystemRegion};
 use crate::memory::PlacedMemory;
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::Error;
-use trtserver_base::sync::Mutex;
 use trtserver_device::GpuDevice;
 
 /// Longest name of a region.

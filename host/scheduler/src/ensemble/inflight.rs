@@ -4,11 +4,11 @@
 //! A request beyond the limit waits, without a thread. If it takes a response of a decoupled step,
 //! the backend of that step is blocked when it sends its next response.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::sync::{Condvar, Mutex};
 use trtserver_request::unread::UnreadBacklog;
 use trtserver_request::{CancelToken, StreamLimit, UnreadResponse};
 
@@ -122,7 +122,7 @@ impl StepStream {
                 );
                 return;
             }
-            steps = self.limit.freed.wait_timeout(steps, LOOK).0;
+            self.limit.freed.wait_for(&mut steps, LOOK);
         }
     }
 }

@@ -11,12 +11,12 @@ use super::inflight::InflightLimit;
 use super::step_model::{StepModel, in_ensemble};
 use super::step_responses::{NextResponse, StepResponses};
 use super::tensors::{EnsembleTensor, StepInputs, TensorPool, has_batch};
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::stats::{BatchExecution, FailureReason};
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{
     CancelObserver, InferRequest, InferResponse, OutputTensor, Responder, ShapeText,
 };

@@ -2,13 +2,13 @@
 
 use super::{Ensemble, EnsembleGraph, StepModel, StepModels, StepPlan};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::stats::{BatchExecution, FailureReason, VersionStats};
-use trtserver_base::sync::Mutex;
 use trtserver_request::memory::OutputMemory;
 use trtserver_request::testing::RecordedResponses;
 use trtserver_request::{

@@ -3,9 +3,9 @@
 use super::debt::{FAST_BATCH_NS, SlowBatchDebt};
 use super::{InlineInstance, InlineRun};
 use crate::{RequestBatch, RequestQueue};
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
-use trtserver_base::sync::{Mutex, MutexGuard};
 
 /// A thread that runs an instance inline executes later requests too, until its own response has
 /// waited this long.

@@ -2,10 +2,10 @@
 
 use super::super::watchdog::{IDLE_CHECKS, STALL_LIMIT};
 use super::*;
+use parking_lot::Mutex;
 use std::sync::mpsc;
 use std::time::Duration;
 use trtserver_base::clock::now_ns;
-use trtserver_base::sync::Mutex;
 
 #[test]
 fn only_registered_threads_get_a_permit_and_only_one() {

@@ -4,10 +4,10 @@ use super::*;
 use crate::batcher::settings::DynamicSettings;
 use crate::inline::{InlineInstance, InlinePermits};
 use crate::queue::testing::{dynamic, error, request, wait_until};
+use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::thread::{JoinHandle, ThreadId};
 use trtserver_base::error::Code;
-use trtserver_base::sync::Mutex;
 
 /// An instance that records what was executed on which thread.
 struct TestInstance {

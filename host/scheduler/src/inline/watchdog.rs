@@ -4,12 +4,12 @@
 //! It is a thread that sleeps while nothing is executed inline, so that an idle server has no
 //! periodic wake-ups.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::Thread;
 use std::time::Duration;
 use trtserver_base::clock::now_ns;
-use trtserver_base::sync::Mutex;
 
 /// A thread that executes for longer than this is held up.
 pub(super) const STALL_LIMIT: Duration = Duration::from_millis(2);

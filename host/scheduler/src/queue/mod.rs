@@ -31,11 +31,11 @@ use super::refusal_errors::refusal_error;
 use super::response_order::ResponseOrder;
 use any_batcher::QueueBatcher;
 use instances::QueueInstances;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use threads::InstanceThreads;
 use trtserver_base::error::Error;
-use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_base::timer::DeadlineTimer;
 use trtserver_request::{InferRequest, ModelSignature, RequestSequence};
 

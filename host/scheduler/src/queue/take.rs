@@ -5,10 +5,10 @@ use super::instances::{AfterInline, InstanceState};
 use super::{QueueState, RequestQueue};
 use crate::batcher::{BatchDecision, BatchEntry, CloseReason, WakeTarget};
 use crate::delay_hook;
+use parking_lot::MutexGuard;
 use std::sync::Weak;
 use std::time::Duration;
 use trtserver_base::clock::now_ns;
-use trtserver_base::sync::MutexGuard;
 use trtserver_request::InferRequest;
 
 /// What an instance executes at once. Reused from batch to batch.
@@ -150,13 +150,13 @@ impl RequestQueue {
         let woken = self.threads.condvar_for(instance);
         let mut asleep: &[InstanceState] = &[Idle, Inline];
         if let Some(ns) = ns {
-            state = woken.wait_timeout(state, Duration::from_nanos(ns)).0;
+            woken.wait_for(&mut state, Duration::from_nanos(ns));
             // Waking early is harmless, since the batcher is asked for a batch afterwards. But an
             // inline run has to end first.
             asleep = &[Inline];
         }
         while asleep.contains(&state.instances.state(instance)) {
-            state = woken.wait(state);
+            woken.wait(&mut state);
         }
         if state.instances.woke(instance) {
             let inline = state.instances.inline(instance).and_then(Weak::upgrade);

@@ -1,8 +1,8 @@
 //! What the own threads of a queue's instances sleep on. Instances may be added while others sleep,
 //! so nothing moves.
 
+use parking_lot::Condvar;
 use std::sync::OnceLock;
-use trtserver_base::sync::Condvar;
 
 type Chunk = OnceLock<Box<[Condvar]>>;
 

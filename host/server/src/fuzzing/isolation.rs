@@ -1,9 +1,9 @@
 //! What the process of an isolated model sends over its control connection: responses, log records
 //! and metrics.
 
+use parking_lot::Mutex;
 use prost::Message;
 use std::collections::HashSet;
-use trtserver_base::sync::Mutex;
 use trtserver_isolation::messages::ControlMessage;
 use trtserver_isolation::messages::control_message::MessageKind;
 use trtserver_isolation::testing;

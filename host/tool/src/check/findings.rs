@@ -1,11 +1,11 @@
 //! Messages of `plugin check`: the task of the child process, and the findings that it sends.
 
 use crate::subprocess::ReportPipe;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use trtserver_base::sync::Mutex;
 use trtserver_plugin_testkit::Violation;
 
 /// What the child does.

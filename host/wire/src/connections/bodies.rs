@@ -1,7 +1,7 @@
 //! The request bodies of an HTTP/2 connection that have not arrived completely.
 
+use parking_lot::Mutex;
 use std::task::Waker;
-use trtserver_base::sync::Mutex;
 
 /// By key; keys of bodies that have ended are reused.
 #[derive(Default)]

@@ -28,6 +28,7 @@ pub use streams::CountStreams;
 pub use timeouts::Timeouts;
 
 use clock::CoarseClock;
+use parking_lot::Mutex;
 use state::Order;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -35,7 +36,6 @@ use std::time::Duration;
 use timeouts::TimeoutVerdict;
 use tokio::sync::Notify;
 use trtserver_base::budget::OpenCallLimit;
-use trtserver_base::sync::Mutex;
 
 /// Bounds of the interval at which connections are looked at.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);

@@ -8,10 +8,10 @@
 //! with many. Inference and all other calls have separate counters: health checks are answered when
 //! no inference call is accepted.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use trtserver_base::budget::{CallGrant, OpenCallLimit};
 use trtserver_base::error::Result;
-use trtserver_base::sync::Mutex;
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use super::bodies::Bodies;
 use super::clock::CoarseClock;
 use super::open_calls::{ConnectionCalls, CountedCall};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::Waker;
 use trtserver_base::budget::OpenCallLimit;
-use trtserver_base::sync::Mutex;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {

@@ -11,6 +11,7 @@
 //! tokio lets no other thread take the task that was woken last (promise 2.7 of SPECIFICATION.md).
 
 use crate::task::{BoxFuture, Task};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,7 +23,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use tokio::runtime::Handle;
 use trtserver_base::clock::now_ns;
-use trtserver_base::sync::Mutex;
 
 type StreamFuture = BoxFuture;
 

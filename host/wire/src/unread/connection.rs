@@ -1,6 +1,7 @@
 //! Unread bytes of one connection, all its streams and calls together. They are drawn from the
 //! memory budget.
 
+use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +9,6 @@ use tokio::sync::Notify;
 use trtserver_base::budget::{MemoryReservation, SMALL, request_memory};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::LedgerHolder;
-use trtserver_base::sync::{Condvar, Mutex};
 use trtserver_config::UnreadLimits;
 use trtserver_request::unread::{UnreadAccount, UnreadResponse};
 
@@ -150,9 +150,9 @@ impl ConnectionUnread {
     /// more.
     pub fn wait(&self, time: Duration, may_proceed: impl Fn() -> bool) {
         self.senders.fetch_add(1, Ordering::SeqCst);
-        let lock = self.sender_lock.lock();
+        let mut lock = self.sender_lock.lock();
         if !may_proceed() {
-            drop(self.sender_wakeup.wait_timeout(lock, time));
+            self.sender_wakeup.wait_for(&mut lock, time);
         }
         self.senders.fetch_sub(1, Ordering::SeqCst);
     }

@@ -14,10 +14,10 @@ mod upload;
 
 pub use download::DeviceOutput;
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::sync::Mutex;
 use trtserver_device::{CudaEvent, CudaStream, GpuStreams, PinnedMemory};
 use trtserver_request::TensorData;
 use trtserver_request::memory::MemoryLocation;
