@@ -20,7 +20,7 @@
 //! | `PRIORITIES` | `plugin-host/src/load_priority.rs` | thread ids and the right to a niceness are of the process |
 //! | `OWNER` | `plugin-host/src/shared_objects.rs` | the name contains the process id; `main` releases it, whatever is still open |
 //! | `DRIVER` | `device/src/driver.rs` | `cuInit` is called once in a process; backends ask for devices through the C interface |
-//! | `WORKERS` | `wire/src/decode_workers.rs` | a reference in the future of each request, which is moved several times, would cost those that need no worker |
+//! | `WORKERS` | `wire/src/decode_workers.rs` | a reference in the future of each request, which is moved several times, would make requests dearer that need no worker |
 //! | `FINDINGS` | `tool/src/check/findings.rs` | functions that the checked backend calls report there |
 //!
 //! Thread-locals are caches of a thread, or what it does now. Constants (tables of functions, names

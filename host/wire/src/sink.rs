@@ -214,11 +214,6 @@ impl CancelGuard {
         Self(Some(responder))
     }
 
-    /// A guard for a responder with another owner.
-    pub fn for_responder(responder: &Arc<Responder>) -> Self {
-        Self::new(Arc::downgrade(responder))
-    }
-
     fn is_armed(&self) -> bool {
         self.0.is_some()
     }

@@ -1,5 +1,5 @@
-//! Runs a batch: makes the request handles, calls `TRITONBACKEND_ModelInstanceExecute`, and settles
-//! who has the requests then.
+//! Runs a batch: makes the request handles, calls `TRITONBACKEND_ModelInstanceExecute`, and then
+//! decides whether the backend or the host owns each request.
 
 use crate::fault::{Result, TritonFault};
 use crate::handles::{self, LiveObject, create_object};

@@ -78,8 +78,7 @@ where
 /// A call whose requests are a stream.
 struct StreamCall<B> {
     ctx: Arc<FrontendContext>,
-    /// Those that are needed to read the requests: the others are not held while the stream is
-    /// open.
+    /// Only the headers that decoding of the requests needs: an open stream holds few bytes.
     headers: HeaderMap,
     deadline_ns: u64,
     body: B,
