@@ -6,6 +6,7 @@ use super::connections::{Connections, CountStreams, GuardedConnection, PrefaceWa
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
+use super::http::head_copy;
 use super::request_id::TracedRequest;
 use super::socket::SocketStream;
 use super::task::Task;
@@ -201,7 +202,8 @@ fn connection(
             let entry = connections.add(Wire::Http1);
             let watch = DisconnectWatch::new(entry.state());
             let seen = watch.clone();
-            let service = service_fn(move |request: Request<Incoming>| {
+            let service = service_fn(move |mut request: Request<Incoming>| {
+                head_copy::release_read_buffer(&mut request);
                 let seen = seen.clone();
                 if request.version() < Version::HTTP_11 {
                     seen.set_http10();
