@@ -335,8 +335,9 @@ fn memory_of_large_tensors_is_given_back() {
     const HEAP_END: u64 = 8 << 10;
     const CODE: u64 = 8 << 10;
     let server = Server::new().model("echo", probe("echo", &[])).start();
-    let client =
-        |_| blocking::v2::Client::new(&Settings::new(server.grpc()).protocol(Protocol::Grpc));
+    let client = |_| {
+        blocking::v2::BlockingClient::new(&Settings::new(server.grpc()).protocol(Protocol::Grpc))
+    };
     let clients = [(); 4].map(client).map(|client| client.unwrap_or_else(|e| panic!("{e}")));
     let send = |bytes: usize| {
         let input =

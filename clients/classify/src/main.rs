@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use trtserver_client::blocking::v2::Client;
+use trtserver_client::blocking::v2::BlockingClient;
 use trtserver_client::{Bytes, Protocol, Settings};
 
 /// The tensors of the model `digits`.
@@ -137,7 +137,7 @@ fn classify(
 }
 
 fn wait_for_server(http: &Settings, limit: Duration) -> Result<(), String> {
-    let client = Client::new(http).map_err(|e| e.to_string())?;
+    let client = BlockingClient::new(http).map_err(|e| e.to_string())?;
     let start = Instant::now();
     loop {
         let last = match client.is_ready() {

@@ -3,10 +3,10 @@
 //!
 //! ```no_run
 //! use trtserver_client::Settings;
-//! use trtserver_client::blocking::v2::Client;
+//! use trtserver_client::blocking::v2::BlockingClient;
 //! use trtserver_client::v2::{InferRequest, Input};
 //!
-//! let client = Client::new(&Settings::new("localhost:8000"))?;
+//! let client = BlockingClient::new(&Settings::new("localhost:8000"))?;
 //! let image = vec![0_u8; 64 * 4];
 //! let request = InferRequest::new("digits").input(Input::new("IMAGE", "FP32", [1, 1, 8, 8], image));
 //! let response = client.infer(&request)?;

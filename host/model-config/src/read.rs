@@ -5,7 +5,7 @@ use std::path::Path;
 
 use trtserver_proto::v2::ModelConfig;
 
-use trtserver_proto::text::{Places, TextError, parse_with_places};
+use trtserver_proto::text::{TextError, TextPlaces, parse_with_places};
 
 use super::{ConfigError, ConfigPart};
 use trtserver_base::regular_file;
@@ -27,7 +27,7 @@ pub fn read_model_config(path: &Path) -> Result<Option<ModelConfig>, ConfigError
 }
 
 /// As [`read`], with the places of the fields in the file.
-pub fn read_with_places(path: &Path) -> Result<Option<(ModelConfig, Places)>, ConfigError> {
+pub fn read_with_places(path: &Path) -> Result<Option<(ModelConfig, TextPlaces)>, ConfigError> {
     let read = read_config_text(path)?;
     read.map(|text| parse_with_places(strip_bom(&text)).map_err(|e| text_error(path, &e)))
         .transpose()

@@ -8,7 +8,7 @@ mod parse;
 mod places;
 mod print;
 
-pub use places::{Places, TextPlace};
+pub use places::{TextPlace, TextPlaces};
 
 use crate::schema::Described;
 use lexer::SyntaxFault;
@@ -37,7 +37,7 @@ pub fn parse<M: Described>(text: &str) -> Result<M, TextError> {
 }
 
 /// As [`parse`], with the places of all values in the text.
-pub fn parse_with_places<M: Described>(text: &str) -> Result<(M, Places), TextError> {
+pub fn parse_with_places<M: Described>(text: &str) -> Result<(M, TextPlaces), TextError> {
     let parsed = parse::TextParser::with_places(text).run_with_places(M::schema());
     let (bytes, places) = parsed.map_err(|fault| locate_fault(text, fault))?;
     Ok((decode_message(&bytes)?, places.finish(text)))

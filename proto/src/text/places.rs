@@ -18,9 +18,9 @@ pub struct TextPlace {
 
 /// The values of a text, in its order. A message comes before its fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places(Vec<TextPlace>);
+pub struct TextPlaces(Vec<TextPlace>);
 
-impl Places {
+impl TextPlaces {
     /// The first value of the field `path`.
     pub fn find(&self, path: &str) -> Option<&TextPlace> {
         self.0.iter().find(|place| is_below(&place.path, path))
@@ -90,7 +90,7 @@ impl PlaceRecorder {
     }
 
     /// Makes lines and columns of byte positions, which ascend.
-    pub fn finish(self, text: &str) -> Places {
+    pub fn finish(self, text: &str) -> TextPlaces {
         let mut places: Vec<TextPlace> = Vec::with_capacity(self.values.len());
         let (mut line, mut line_start, mut from) = (1, 0, 0);
         for value in self.values {
@@ -107,7 +107,7 @@ impl PlaceRecorder {
             };
             places.push(TextPlace { path, line, column, text: value.text, parent: value.parent });
         }
-        Places(places)
+        TextPlaces(places)
     }
 }
 

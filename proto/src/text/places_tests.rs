@@ -4,7 +4,7 @@ use super::super::parse_with_places;
 use super::*;
 use crate::v2::ModelConfig;
 
-fn places(text: &str) -> Places {
+fn places(text: &str) -> TextPlaces {
     parse_with_places::<ModelConfig>(text).unwrap_or_else(|e| panic!("{e}")).1
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use trtserver_client::blocking::{v1, v2};
 use trtserver_client::v1::{ContextOptions, OutputFormat, RunOptions};
-use trtserver_client::v2::{InferRequest, Input, Parameter, RequestedOutput};
+use trtserver_client::v2::{InferRequest, InferRequestedOutput, Input, Parameter};
 use trtserver_client::{Bytes, Protocol, Result, Settings};
 use trtserver_tests::{Process, Running, TIMEOUT, every_model, python, root, say};
 
@@ -176,13 +176,13 @@ fn v1_requests_are_those_of_the_client_of_2020() {
 }
 
 fn v2_requests(settings: &Settings) -> Result<()> {
-    let client = v2::Client::new(settings)?;
+    let client = v2::BlockingClient::new(settings)?;
     let mut request = InferRequest::new("addsub_int32")
         .id("seven")
         .input(Input::new("INPUT0", "INT32", [1, 16], int32(0..16)))
         .input(Input::new("INPUT1", "INT32", [1, 16], int32([1; 16])))
-        .output(RequestedOutput::new("OUTPUT0"))
-        .output(RequestedOutput::classes("OUTPUT1", 3));
+        .output(InferRequestedOutput::new("OUTPUT0"))
+        .output(InferRequestedOutput::classes("OUTPUT1", 3));
     request.version = "1".into();
     request.parameters.insert("key".into(), Parameter::String("value".into()));
     client.infer(&request)?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
-use trtserver_client::blocking::v2::Client;
+use trtserver_client::blocking::v2::BlockingClient;
 use trtserver_client::v2::{InferRequest, Input};
 use trtserver_client::{Bytes, Kind, Protocol, Result, Settings, Tls};
 use trtserver_tests::{Ended, Process, Running, Server, TIMEOUT, dist, probe, python_output, root};
@@ -77,7 +77,7 @@ fn trusting() -> Tls {
 
 fn infer(settings: &Settings) -> Result<Bytes> {
     let input = Input::new("INPUT0", "FP32", [1, 2], &b"12345678"[..]);
-    let response = Client::new(settings)?.infer(&InferRequest::new("echo").input(input))?;
+    let response = BlockingClient::new(settings)?.infer(&InferRequest::new("echo").input(input))?;
     Ok(response.output("OUTPUT0")?.data.clone())
 }
 

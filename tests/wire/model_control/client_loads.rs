@@ -21,7 +21,8 @@ fn load(
     files: &[(&str, &[u8])],
 ) -> [Result<(), String>; 2] {
     [(Protocol::Http, server.http()), (Protocol::Grpc, server.grpc())].map(|(protocol, url)| {
-        let client = blocking::v2::Client::new(&Settings::new(url).protocol(protocol)).unwrap();
+        let client =
+            blocking::v2::BlockingClient::new(&Settings::new(url).protocol(protocol)).unwrap();
         let file =
             |(path, bytes): &(&str, &[u8])| ((*path).to_owned(), Bytes::copy_from_slice(bytes));
         let files = files.iter().map(file).collect();

@@ -14,7 +14,7 @@ use trtserver_client::v1::{Client, Response};
 type Error = ObjectHandle<ErrorObject>;
 
 pub struct V1Client {
-    client: blocking::v1::Client,
+    client: blocking::v1::BlockingClient,
     last_request_id: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn trtc_v1_client_new(
     guard_call(|| {
         // SAFETY: the contract of this function.
         let (settings, place) = unsafe { (read_settings(raw)?, result_place(client, "client")?) };
-        let client = blocking::v1::Client::new(&settings)?;
+        let client = blocking::v1::BlockingClient::new(&settings)?;
         let last_request_id = AtomicU64::new(0);
         place.write(ObjectHandle::new(Arc::new(V1Client { client, last_request_id })));
         Ok(())

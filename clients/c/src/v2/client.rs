@@ -18,7 +18,7 @@ use trtserver_proto::schema::Described;
 pub type Error = ObjectHandle<ErrorObject>;
 
 pub struct V2Client {
-    pub client: blocking::v2::Client,
+    pub client: blocking::v2::BlockingClient,
     /// Opens streams, which run in the background.
     pub streams: Client,
     /// Asynchronous calls that have not completed.
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn trtc_v2_client_new(
         // SAFETY: the contract of this function.
         let (settings, place) = unsafe { (read_settings(raw)?, result_place(client, "client")?) };
         place.write(ObjectHandle::new(Arc::new(V2Client {
-            client: blocking::v2::Client::new(&settings)?,
+            client: blocking::v2::BlockingClient::new(&settings)?,
             streams: Client::new(&settings)?,
             calls: Arc::default(),
             deadline: settings.call_deadline()?,

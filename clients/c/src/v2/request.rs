@@ -9,7 +9,7 @@ use std::ffi::c_char;
 use std::time::Duration;
 use trtserver_client::Borrow;
 use trtserver_client::v2::{
-    Data, InferRequest, Input, Parameter, Parameters, RequestedOutput, Sequence, SequenceId,
+    Data, InferRequest, InferRequestedOutput, Input, Parameter, Parameters, Sequence, SequenceId,
     SharedMemory,
 };
 
@@ -153,10 +153,10 @@ unsafe fn read_input(raw: &RawInput, take: Take<'_>) -> Outcome<Input> {
 }
 
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
-unsafe fn read_output(raw: &RawOutput) -> Outcome<RequestedOutput> {
+unsafe fn read_output(raw: &RawOutput) -> Outcome<InferRequestedOutput> {
     // SAFETY: every block of this function rests on the contract of `request`, whose caller keeps
     // the pointers of an output valid.
-    let mut output = RequestedOutput::new(unsafe { read_text(raw.name, "an output's name") }?);
+    let mut output = InferRequestedOutput::new(unsafe { read_text(raw.name, "an output's name") }?);
     output.classes = u32::try_from(raw.class_count).unwrap_or(u32::MAX);
     output.shared_memory =
         unsafe { read_region(raw.region, raw.region_offset, raw.region_byte_size) }?;

@@ -33,7 +33,7 @@ fn refused_connection_names_the_url() {
 #[test]
 fn unknown_host_is_a_connection_error() {
     let settings = Settings::new("host.invalid:1");
-    let error = blocking::v2::Client::new(&settings).unwrap().is_live().unwrap_err();
+    let error = blocking::v2::BlockingClient::new(&settings).unwrap().is_live().unwrap_err();
     assert_eq!(error.kind(), Kind::Connect, "{error}");
     assert!(error.asked().contains("host.invalid:1"), "{error}");
 }
@@ -43,8 +43,10 @@ fn silent_server_is_left_at_the_deadline() {
     for response in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"] {
         for protocol in [Protocol::Http, Protocol::Grpc] {
             let settings = settings(&scripted(response, Then::Hang), protocol, SHORT);
-            let error =
-                blocking::v2::Client::new(&settings).unwrap().infer(&request()).unwrap_err();
+            let error = blocking::v2::BlockingClient::new(&settings)
+                .unwrap()
+                .infer(&request())
+                .unwrap_err();
             if protocol == Protocol::Http || response.is_empty() {
                 assert_eq!(error.kind(), Kind::DeadlineExceeded, "{error}");
             }
@@ -57,7 +59,8 @@ fn silent_server_is_left_at_the_deadline() {
 fn closed_idle_connection_is_replaced() {
     let metadata = http_response("200 OK", br#"{"name":"s","version":"1","extensions":[]}"#);
     let address = scripted(metadata, Then::Close);
-    let client = blocking::v2::Client::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
+    let client =
+        blocking::v2::BlockingClient::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
     for _ in 0..4 {
         assert_eq!(client.server_metadata().unwrap().name, "s");
     }
@@ -87,7 +90,8 @@ fn keeping_alive(response: Vec<u8>, requests: usize) -> (String, std::sync::mpsc
 fn connection_is_kept_and_replaced_once_it_is_closed() {
     let body = br#"{"model_name":"m","outputs":[]}"#;
     let (address, closed) = keeping_alive(http_response("200 OK", body), 3);
-    let client = blocking::v2::Client::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
+    let client =
+        blocking::v2::BlockingClient::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
     for number in 0..2 {
         for _ in 0..3 {
             client.infer(&request()).unwrap();
@@ -102,7 +106,8 @@ fn connection_is_kept_and_replaced_once_it_is_closed() {
 fn grpc_connection_that_the_server_ends_is_replaced() {
     let live = trtserver_proto::v2::ServerLiveResponse { live: true };
     let (address, end, endings) = Grpc::serve_until(vec![Grpc::message(&live)]);
-    let client = blocking::v2::Client::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
+    let client =
+        blocking::v2::BlockingClient::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
     for _ in 0..2 {
         assert!(client.is_live().unwrap());
         end.notify_one();
@@ -119,7 +124,7 @@ fn refused_connection_is_tried_again_as_often_as_the_settings_say() {
     let mut settings = settings(&address, Protocol::Http, LIMIT);
     settings.connect_retries = 2;
     let start = std::time::Instant::now();
-    let error = blocking::v2::Client::new(&settings).unwrap().is_live().unwrap_err();
+    let error = blocking::v2::BlockingClient::new(&settings).unwrap().is_live().unwrap_err();
     assert_eq!(error.kind(), Kind::Connect, "{error}");
     assert!(start.elapsed() >= Duration::from_millis(50 + 100));
 }
@@ -131,7 +136,8 @@ fn borrowed_memory_is_released_at_the_deadline() {
     for protocol in [Protocol::Http, Protocol::Grpc] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let client = blocking::v2::Client::new(&settings(&address, protocol, SHORT)).unwrap();
+        let client =
+            blocking::v2::BlockingClient::new(&settings(&address, protocol, SHORT)).unwrap();
         let borrow = crate::Borrow::new();
         // SAFETY: `data` outlives the call, which returns after the borrow was released.
         let tensor = unsafe { borrow.bytes(data.as_ptr(), data.len()) };

@@ -212,7 +212,8 @@ fn v2_grpc_responses_that_lie_about_tensors() {
             ..Default::default()
         };
         let address = Grpc::serve(vec![Grpc::message(&message)]);
-        let client = blocking::v2::Client::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
+        let client =
+            blocking::v2::BlockingClient::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
         let error = client.infer(&request()).unwrap_err();
         assert!(error.message().contains(expected), "{error}");
         assert!(error.asked().contains(&address), "{error:?}");
@@ -275,7 +276,8 @@ fn server_that_ends_in_the_middle_of_a_stream() {
     let begun = Grpc { end: End::Never, ..Grpc::message(&message) };
     let close = Grpc { end: End::CloseConnection, ..Grpc::ok("") };
     let address = Grpc::serve(vec![begun.clone(), close, begun]);
-    let client = blocking::v2::Client::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
+    let client =
+        blocking::v2::BlockingClient::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
     let stream = client.stream().unwrap();
     stream.send(&request().id("1")).unwrap();
     assert_eq!(stream.next().unwrap().unwrap().id, "1");

@@ -59,7 +59,8 @@ fn http_responses_of_another_server() {
 /// An inference over v2 HTTP whose response has this head and body.
 fn v2_http(headers: &str, body: &[u8]) -> Error {
     let address = scripted(http_response(&format!("200 OK{headers}"), body), Then::Close);
-    let client = blocking::v2::Client::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
+    let client =
+        blocking::v2::BlockingClient::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
     let error = client.infer(&request()).unwrap_err();
     assert!(error.asked().starts_with("POST http://") || error.asked().contains(&address));
     error
@@ -128,7 +129,7 @@ fn v1_http(header: &str, body: &[u8]) -> Error {
     let address = scripted(http_response(&format!("200 OK{status}{header}"), body), Then::Close);
     let settings = settings(&address, Protocol::Http, LIMIT);
     let request = v1::InferRequest { model: "m".into(), version: -1, ..Default::default() };
-    blocking::v1::Client::new(&settings).unwrap().infer(&request).unwrap_err()
+    blocking::v1::BlockingClient::new(&settings).unwrap().infer(&request).unwrap_err()
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod grpc;
 mod http;
 
 use crate::v1::ContextOptions;
-use crate::v2::{InferRequest, Input, RequestedOutput};
+use crate::v2::{InferRequest, InferRequestedOutput, Input};
 use crate::{Bytes, Error, Kind, Protocol, Settings, blocking, v1, v2};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -86,7 +86,7 @@ fn settings(address: &str, protocol: Protocol, deadline: Duration) -> Settings {
 
 fn request() -> InferRequest {
     let input = Input::new("IN", "FP32", [1, 2], vec![0; 8]);
-    InferRequest::new("m").input(input).output(RequestedOutput::new("OUT"))
+    InferRequest::new("m").input(input).output(InferRequestedOutput::new("OUT"))
 }
 
 /// The errors of an inference, a control call, a v1 status and a v1 inference, first of the
@@ -99,8 +99,8 @@ fn every_error(settings: &Settings) -> [Error; 8] {
         inputs: vec![vec![Bytes::from_static(&[0; 8])]],
         deadline: None,
     };
-    let v2 = blocking::v2::Client::new(settings).unwrap();
-    let v1 = blocking::v1::Client::new(settings).unwrap();
+    let v2 = blocking::v2::BlockingClient::new(settings).unwrap();
+    let v1 = blocking::v1::BlockingClient::new(settings).unwrap();
     let (other_v2, other_v1) =
         (v2::Client::new(settings).unwrap(), v1::Client::new(settings).unwrap());
     let runtime = blocking::background().unwrap();

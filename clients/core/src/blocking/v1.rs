@@ -9,19 +9,19 @@ use crate::sync::{Condvar, Mutex};
 use crate::v1;
 use crate::v1::messages::{ModelRepositoryIndex, ServerStatus, SharedMemoryStatus};
 use crate::v1::{
-    ContextOptions, InferRequest, InferResponse, Model, Prepared, Response, Run, RunResults,
+    ContextOptions, InferRequest, InferResponse, Prepared, Response, Run, RunResults, ServedModel,
     Statistics, Template,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// See [`v1::Client`]. May be used by several threads at the same time.
-pub struct Client {
+pub struct BlockingClient {
     driver: RuntimeDriver,
     inner: v1::Client,
 }
 
-impl Client {
+impl BlockingClient {
     /// Connects at the first call.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Context {
     }
 
     #[must_use]
-    pub fn model(&self) -> &Arc<Model> {
+    pub fn model(&self) -> &Arc<ServedModel> {
         self.inner.model()
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// See [`v2::Client`]. May be used by several threads at the same time.
-pub struct Client {
+pub struct BlockingClient {
     driver: RuntimeDriver,
     inner: v2::Client,
     /// Client of the calls that run in the background.
@@ -26,7 +26,7 @@ pub struct Client {
     deadline: Option<Duration>,
 }
 
-impl Client {
+impl BlockingClient {
     /// Connects at the first call.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Client {
         self.start(request, borrow, (CallCompletion::Callback, callback))
     }
 
-    /// As [`Client::infer_async`], for a `then` that only passes the response on: it runs on the
+    /// As [`BlockingClient::infer_async`], for a `then` that only passes the response on: it runs on the
     /// runtime, so that it must neither block, nor make calls, nor drop the client.
     pub fn infer_then(
         &self,

@@ -11,8 +11,8 @@ mod infer;
 mod stream;
 
 pub use context::{
-    Class, Context, ContextOptions, Input, Model, OutputFormat, OutputResult, Prepared, Run,
-    RunOptions, RunResults, Statistics, Template,
+    Class, Context, ContextOptions, Input, OutputFormat, OutputResult, Prepared, Run, RunOptions,
+    RunResults, ServedModel, Statistics, Template,
 };
 use infer::{EncodedRequest, OutgoingRequest, RequestTensors};
 pub use infer::{InferRequest, InferResponse};

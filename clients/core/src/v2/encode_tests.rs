@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::v2::json;
-use crate::v2::request::{Input, RequestedOutput, Sequence};
+use crate::v2::request::{InferRequestedOutput, Input, Sequence};
 use bytes::BytesMut;
 use prost::Message;
 use trtserver_proto::v2::ModelInferRequest;
@@ -14,9 +14,9 @@ fn full() -> InferRequest {
         .input(Input::new("A", "FP32", [1, 2], &b"12345678"[..]))
         .input(Input::shared("B", "FP32", [1, 4], memory.clone()))
         .input(Input::strings("C", [1], ["x"]))
-        .output(RequestedOutput::new("O"))
-        .output(RequestedOutput::classes("P", 3))
-        .output(RequestedOutput::shared("Q", memory))
+        .output(InferRequestedOutput::new("O"))
+        .output(InferRequestedOutput::classes("P", 3))
+        .output(InferRequestedOutput::shared("Q", memory))
         .sequence(Sequence { id: SequenceId::Number(u64::MAX), start: true, end: false });
     request.version = "2".into();
     request.priority = 5;

@@ -10,7 +10,7 @@ mod stream;
 mod values;
 
 pub use request::{
-    Data, InferRequest, Input, Parameter, Parameters, RequestedOutput, Sequence, SequenceId,
+    Data, InferRequest, InferRequestedOutput, Input, Parameter, Parameters, Sequence, SequenceId,
     SharedMemory,
 };
 pub use response::{InferResponse, Output};

@@ -118,7 +118,7 @@ impl Input {
 
 /// An output to return. A request that lists none gets all.
 #[derive(Clone, Debug, Default)]
-pub struct RequestedOutput {
+pub struct InferRequestedOutput {
     pub name: String,
     /// If not 0, so many classes as strings instead of the tensor; see [`super::Output::classes`].
     pub classes: u32,
@@ -128,7 +128,7 @@ pub struct RequestedOutput {
     pub json: bool,
 }
 
-impl RequestedOutput {
+impl InferRequestedOutput {
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -166,7 +166,7 @@ pub struct InferRequest {
     /// Echoed in the response. Needed on streams, to tell responses apart.
     pub id: String,
     pub inputs: Vec<Input>,
-    pub outputs: Vec<RequestedOutput>,
+    pub outputs: Vec<InferRequestedOutput>,
     pub sequence: Option<Sequence>,
     /// 0: the model's default.
     pub priority: u64,
@@ -195,7 +195,7 @@ impl InferRequest {
     }
 
     #[must_use]
-    pub fn output(mut self, output: RequestedOutput) -> Self {
+    pub fn output(mut self, output: InferRequestedOutput) -> Self {
         self.outputs.push(output);
         self
     }

@@ -7,9 +7,9 @@ use trtserver_client::v1::{ContextOptions, OutputFormat, RunOptions};
 use trtserver_client::{Protocol, Settings, blocking, v1};
 use trtserver_tests::{Server, probe};
 
-fn v1_clients() -> [blocking::v1::Client; 2] {
+fn v1_clients() -> [blocking::v1::BlockingClient; 2] {
     [Protocol::Http, Protocol::Grpc]
-        .map(|protocol| ok(blocking::v1::Client::new(&settings(protocol))))
+        .map(|protocol| ok(blocking::v1::BlockingClient::new(&settings(protocol))))
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn v1_model_control() {
     let server = server.model("echo", probe("echo", &[])).start();
     for (url, protocol) in [(server.http(), Protocol::Http), (server.grpc(), Protocol::Grpc)] {
         let settings = Settings::new(url).protocol(protocol);
-        let client = blocking::v1::Client::new(&settings).unwrap();
+        let client = blocking::v1::BlockingClient::new(&settings).unwrap();
         client.unload("echo").unwrap();
         let error = blocking::v1::Context::new(&settings, &ContextOptions::new("absent")).err();
         assert!(error.unwrap().message().contains("'absent'"));

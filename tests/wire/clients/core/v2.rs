@@ -6,14 +6,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 use trtserver_client::shared_memory::Region;
 use trtserver_client::v2::{
-    InferRequest, Input, LoadOptions, LogSettings, LogValue, Parameter, RequestedOutput, Sequence,
-    SequenceId, SharedMemory, TraceSettings,
+    InferRequest, InferRequestedOutput, Input, LoadOptions, LogSettings, LogValue, Parameter,
+    Sequence, SequenceId, SharedMemory, TraceSettings,
 };
 use trtserver_client::{Borrow, Bytes, Compression, Kind, Protocol, blocking, v2};
 
-fn v2_clients() -> [blocking::v2::Client; 2] {
+fn v2_clients() -> [blocking::v2::BlockingClient; 2] {
     [Protocol::Http, Protocol::Grpc]
-        .map(|protocol| ok(blocking::v2::Client::new(&settings(protocol))))
+        .map(|protocol| ok(blocking::v2::BlockingClient::new(&settings(protocol))))
 }
 
 fn addsub() -> InferRequest {
@@ -59,11 +59,11 @@ fn v2_infer_returns_all_or_requested_outputs() {
         assert_eq!((response.id.as_str(), response.version.as_str()), ("seven", "1"));
         assert_eq!(response.output("OUTPUT0").unwrap().data, sum);
         assert_eq!(response.output("OUTPUT1").unwrap().data, difference);
-        let requested = addsub().output(RequestedOutput::new("OUTPUT1"));
+        let requested = addsub().output(InferRequestedOutput::new("OUTPUT1"));
         let response = client.infer(&requested).unwrap();
         assert_eq!(response.outputs.len(), 1);
         assert_eq!(response.outputs[0].data, difference);
-        let error = client.infer(&addsub().output(RequestedOutput::new("NONE"))).unwrap_err();
+        let error = client.infer(&addsub().output(InferRequestedOutput::new("NONE"))).unwrap_err();
         assert_eq!(error.kind(), Kind::InvalidArgument, "{error}");
         assert!(error.is_from_server() && error.message().contains("'NONE'"), "{error}");
     }
@@ -77,7 +77,7 @@ fn v2_strings_classes_and_json_tensors() {
         assert_eq!(response.outputs[0].strings().unwrap(), [&b""[..], b"two", b"drei"]);
         let scores = Input::new("INPUT0", "FP32", [1, 5], fp32(&[1.0, 5.0, 3.0, 0.0, 2.0]));
         let request = InferRequest::new("classes").input(scores);
-        let response = client.infer(&request.output(RequestedOutput::classes("OUTPUT0", 2)));
+        let response = client.infer(&request.output(InferRequestedOutput::classes("OUTPUT0", 2)));
         let classes = response.unwrap().outputs[0].classes().unwrap();
         let found: Vec<_> = classes.iter().map(|c| (c.index, c.label.as_str(), c.value)).collect();
         assert_eq!(found, [(1, "green", 5.0), (2, "blue", 3.0)]);
@@ -116,7 +116,7 @@ fn v2_compression() {
     for compression in [Compression::Gzip, Compression::Deflate] {
         for protocol in [Protocol::Http, Protocol::Grpc] {
             let settings = settings(protocol).compression(Some(compression));
-            let client = blocking::v2::Client::new(&settings).unwrap();
+            let client = blocking::v2::BlockingClient::new(&settings).unwrap();
             let response = client.infer(&addsub()).unwrap();
             assert_eq!(response.output("OUTPUT0").unwrap().data, sums().0);
         }
@@ -193,7 +193,7 @@ fn v2_system_shared_memory() {
         let part = |offset| SharedMemory { region: name.into(), offset, byte_size: 8 };
         let request = InferRequest::new("echo")
             .input(Input::shared("INPUT0", "FP32", [1, 2], part(0)))
-            .output(RequestedOutput::shared("OUTPUT0", part(8)));
+            .output(InferRequestedOutput::shared("OUTPUT0", part(8)));
         let response = client.infer(&request).unwrap();
         assert!(response.outputs[0].in_shared_memory);
         assert_eq!(region.read(8, 8).unwrap(), fp32(&[1.5, 2.5]));
@@ -271,7 +271,7 @@ fn async_client_shares_a_connection_among_calls() {
                 assert_eq!(call.await.unwrap().unwrap().outputs[0].data, sums().0);
             }
         }
-        let blocking = blocking::v2::Client::new(&settings(Protocol::Http)).unwrap();
+        let blocking = blocking::v2::BlockingClient::new(&settings(Protocol::Http)).unwrap();
         let error = blocking.is_live().unwrap_err();
         assert!(error.message().contains("thread of an async runtime"), "{error}");
     });

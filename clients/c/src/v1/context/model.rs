@@ -3,7 +3,7 @@
 use crate::failure::c_string;
 use std::ffi::{CString, c_char};
 use std::sync::Arc;
-use trtserver_client::v1::{DataType, Model};
+use trtserver_client::v1::{DataType, ServedModel};
 
 #[repr(C)]
 struct RawTensor {
@@ -33,7 +33,7 @@ pub struct RawModel {
 /// `trtc_v1_model` and what it points to.
 pub(super) struct ModelObject {
     pub raw: RawModel,
-    _model: Arc<Model>,
+    _model: Arc<ServedModel>,
     _names: Vec<CString>,
     _tensors: [Vec<RawTensor>; 2],
     _config: Vec<u8>,
@@ -45,7 +45,7 @@ unsafe impl Send for ModelObject {}
 unsafe impl Sync for ModelObject {}
 
 impl ModelObject {
-    pub fn new(model: &Arc<Model>, correlation_id: u64) -> Self {
+    pub fn new(model: &Arc<ServedModel>, correlation_id: u64) -> Self {
         let mut names = vec![c_string(&model.name)];
         let byte_size = |kind: DataType, dims: &[i64]| {
             let name = kind.as_str_name().trim_start_matches("TYPE_");

@@ -18,8 +18,8 @@ fn request() -> InferRequest {
     InferRequest::new("m").input(Input::new("IN", "UINT8", [50_000], vec![7; 50_000]))
 }
 
-fn client(address: &str, protocol: Protocol) -> blocking::v2::Client {
-    blocking::v2::Client::new(&Settings::new(address).protocol(protocol)).unwrap()
+fn client(address: &str, protocol: Protocol) -> blocking::v2::BlockingClient {
+    blocking::v2::BlockingClient::new(&Settings::new(address).protocol(protocol)).unwrap()
 }
 
 /// The path of a request; its body is skipped.

@@ -45,7 +45,7 @@ impl ContextOptions {
 
 /// A model as its context sees it.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct ServedModel {
     pub name: String,
     /// As it was asked for: negative for the latest.
     pub version: i64,
@@ -54,7 +54,7 @@ pub struct Model {
     pub config: ModelConfig,
 }
 
-impl Model {
+impl ServedModel {
     #[must_use]
     pub fn inputs(&self) -> &[ModelInput] {
         &self.config.input
@@ -105,7 +105,7 @@ pub struct Statistics {
 /// connections belong to the tokio runtime that it was made on.
 pub struct Context {
     client: Client,
-    model: Arc<Model>,
+    model: Arc<ServedModel>,
     correlation_id: Arc<AtomicU64>,
     next_id: AtomicU64,
     statistics: Mutex<Statistics>,
@@ -160,7 +160,7 @@ impl Context {
     }
 
     #[must_use]
-    pub fn model(&self) -> &Arc<Model> {
+    pub fn model(&self) -> &Arc<ServedModel> {
         &self.model
     }
 
@@ -246,7 +246,7 @@ impl Context {
     }
 }
 
-async fn describe_model(client: &Client, options: &ContextOptions) -> Result<Model> {
+async fn describe_model(client: &Client, options: &ContextOptions) -> Result<ServedModel> {
     let name = &options.model;
     let mut status = client.status(Some(name)).await?.value;
     let unknown = || {
@@ -255,7 +255,7 @@ async fn describe_model(client: &Client, options: &ContextOptions) -> Result<Mod
     };
     let config = status.model_status.remove(name).ok_or_else(unknown)?.config;
     let config = config.unwrap_or_default();
-    Ok(Model {
+    Ok(ServedModel {
         name: name.clone(),
         version: options.version,
         max_batch_size: u64::try_from(config.max_batch_size).unwrap_or(0),

@@ -1,7 +1,7 @@
 //! Results of a run, by output and batch entry, with the cursors and texts of the original library.
 
 use super::input::{element_count, element_size};
-use super::{Model, OutputFormat};
+use super::{OutputFormat, ServedModel};
 use crate::error::{Error, Kind, Result};
 use crate::tensor::next_string;
 use crate::v1::InferResponse;
@@ -29,7 +29,7 @@ pub struct RunResults {
 /// One output.
 #[derive(Clone, Debug)]
 pub struct OutputResult {
-    model: Arc<Model>,
+    model: Arc<ServedModel>,
     /// Index of the output in the model's configuration.
     index: usize,
     format: OutputFormat,
@@ -48,7 +48,7 @@ struct BatchEntry {
 
 impl RunResults {
     pub(super) fn new(
-        model: &Arc<Model>,
+        model: &Arc<ServedModel>,
         response: InferResponse,
         formats: &BTreeMap<String, OutputFormat>,
         batch_size: u32,
@@ -91,7 +91,7 @@ impl RunResults {
 
 impl OutputResult {
     fn new(
-        model: Arc<Model>,
+        model: Arc<ServedModel>,
         index: usize,
         format: OutputFormat,
         output: OutputHeader,

@@ -1,6 +1,6 @@
 //! A request of a context: options and inputs, which become the header and the data that are sent.
 
-use super::Model;
+use super::ServedModel;
 use super::input::{Input, element_size};
 use crate::borrow::Borrow;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ pub struct RunOptions {
 /// One request: the options and inputs that become its header and its data.
 #[derive(Clone, Debug)]
 pub struct Run {
-    model: Arc<Model>,
+    model: Arc<ServedModel>,
     correlation_id: Arc<AtomicU64>,
     inputs: Vec<Input>,
     header: InferRequestHeader,
@@ -77,7 +77,7 @@ impl Prepared {
 }
 
 impl Run {
-    pub(super) fn new(model: Arc<Model>, correlation_id: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(model: Arc<ServedModel>, correlation_id: Arc<AtomicU64>) -> Self {
         let inputs = model.inputs().iter().map(|input| Input::new(input.clone(), 0)).collect();
         Self {
             model,

@@ -21,7 +21,7 @@ fn run(max_batch_size: u64) -> Run {
         output: vec![ModelOutput { name: "OUT".into(), ..ModelOutput::default() }],
         ..ModelConfig::default()
     };
-    let model = Model { name: "m".into(), version: -1, max_batch_size, config };
+    let model = ServedModel { name: "m".into(), version: -1, max_batch_size, config };
     Run::new(Arc::new(model), Arc::default())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trtserver_model_config::{ConfigPart, ConfigWarning};
-use trtserver_proto::text::Places;
+use trtserver_proto::text::TextPlaces;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,11 +70,11 @@ impl CheckFinding {
 /// Makes findings about a configuration file, with line and column where they are known.
 pub(super) struct FindingLocator<'a> {
     path: &'a Path,
-    places: Option<&'a Places>,
+    places: Option<&'a TextPlaces>,
 }
 
 impl<'a> FindingLocator<'a> {
-    pub fn new(path: &'a Path, places: Option<&'a Places>) -> Self {
+    pub fn new(path: &'a Path, places: Option<&'a TextPlaces>) -> Self {
         Self { path, places }
     }
 
