@@ -7,7 +7,7 @@ use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
 use crate::tools;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// Builds and runs the gate; `arguments` are passed to it. Returns the tools that are missing and
 /// could not be installed: their figures are not checked.
@@ -33,16 +33,47 @@ pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
     Ok(missing)
 }
 
-/// Builds an optimised profile that compiles faster than release (instruction counts of a debug
-/// build mean nothing). Installs it in a directory of its own, with the test backend.
-fn install(paths: &Paths) -> Result<PathBuf> {
+/// The gate's build, begun while the tests run: they leave much of the machine idle, and the build
+/// takes nothing but idle time.
+pub struct EarlyBuild(Child);
+
+impl EarlyBuild {
+    /// `None` without the program `chrt` of util-linux: the gate then builds in its own step.
+    pub fn start(paths: &Paths) -> Option<Self> {
+        let cargo = build_command(paths);
+        let mut command = Command::new("chrt");
+        command.args(["--idle", "0"]).arg(cargo.get_program()).args(cargo.get_args());
+        for (name, value) in cargo.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(&paths.root);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().ok().map(Self)
+    }
+
+    /// Waits for its end. The gate's step builds again, so that it reports what failed.
+    pub fn wait(mut self) {
+        let _ = self.0.wait();
+    }
+}
+
+fn build_command(paths: &Paths) -> Command {
     let mut command = cargo();
     command.current_dir(&paths.root).args(["build", "--profile", "profiling"]);
     for package in ["trtserver", "trtserver-probe", "trtserver-gate"] {
         command.args(["--package", package]);
     }
+    command
+}
+
+/// Builds an optimised profile that compiles faster than release (instruction counts of a debug
+/// build mean nothing). Installs it in a directory of its own, with the test backend.
+fn install(paths: &Paths) -> Result<PathBuf> {
     say("gate: optimised build of the server (a few minutes the first time)");
-    run(&mut command, "")?;
+    run(&mut build_command(paths), "")?;
     let (built, install) = (paths.target.join("profiling"), paths.target.join("gate"));
     for program in ["trtserver", "trtserver-counted"] {
         build::put(&built.join(program), &install.join("bin").join(program))?;

@@ -99,9 +99,15 @@ pub fn test(paths: &Paths, options: &Options) -> Result<()> {
     let (mut failed, mut errors, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     let selected = |name: &str| options.only.is_empty() || options.only.iter().any(|o| o == name);
     let steps: Vec<_> = STEPS.iter().filter(|(name, _)| selected(name)).collect();
+    let mut early_build = None;
     for (number, (name, step)) in steps.iter().enumerate() {
         say(format!("test: step {} of {}: {name}", number + 1, steps.len()));
         let start = Instant::now();
+        match *name {
+            "rust" if selected("gate") => early_build = gate::EarlyBuild::start(paths),
+            "gate" => early_build.take().into_iter().for_each(gate::EarlyBuild::wait),
+            _ => {}
+        }
         let outcome = step(paths, options);
         let seconds = start.elapsed().as_secs_f64();
         let (result, remark) = match outcome {
