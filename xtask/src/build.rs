@@ -133,7 +133,6 @@ const DEBUG_FEATURES: &str = "trtserver-server/testing,trtserver-model-files/tes
 /// Like [`build`], with additional packages. One cargo command builds all: cargo unifies features
 /// of shared dependencies per command, so a second command could recompile the server.
 pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf> {
-    let plugins = || PLUGINS.iter().filter(|plugin| debug || !plugin.test_only);
     let mut command = cargo();
     command.current_dir(&paths.root).arg("build");
     if debug {
@@ -142,9 +141,7 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
         say("build: debug build of the workspace (a few minutes the first time)");
     } else {
         command.arg("--release");
-        let install = PROGRAMS.iter().map(|p| p.0).chain(plugins().map(|p| p.package));
-        let libraries = [client_library::PACKAGE, ADAPTER.0];
-        for package in install.chain(libraries).chain(beside.iter().copied()) {
+        for package in release_packages().collect::<Vec<&str>>().iter().chain(beside) {
             command.args(["--package", package]);
         }
         say(
@@ -156,23 +153,10 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     let profile = if debug { "debug" } else { "release" };
     let built = paths.target.join(profile);
     let dist = paths.dist(debug);
-    for (_, program) in PROGRAMS {
-        put(&built.join(program), &dist.join("bin").join(program))?;
-    }
-    for (alias, program) in ALIASES {
-        link(program, &dist.join("bin").join(alias))?;
-    }
-    put_plugins(&built, &dist, plugins())?;
-    let (_, file, dir) = ADAPTER;
-    put(&built.join(file), &dist.join(dir).join(file))?;
-    let manifest = "plugin.toml";
-    put(&paths.root.join("plugins/triton-shim").join(manifest), &dist.join(dir).join(manifest))?;
-    sdk::install(paths, &dist)?;
-    wheel::install(paths, &dist, &built.join("libtrtserver_client.so"))?;
+    install_build(paths, &built, &dist, debug)?;
     if debug {
         share_lib(paths, &dist)?;
     }
-    client_library::install(paths, &built, &dist)?;
     client_programs::install(paths, &dist)?;
     if debug {
         // As `gpu_test.rs` installs it for the release: not among the backends that every test
@@ -186,6 +170,31 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
         .map_err(|e| format!("cannot write to {}: {e}", dist.display()))?;
     say(format!("build: installed in {}", paths.short(&dist)));
     Ok(dist)
+}
+
+/// The packages of an install.
+pub fn release_packages() -> impl Iterator<Item = &'static str> {
+    let plugins = PLUGINS.iter().filter(|plugin| !plugin.test_only).map(|plugin| plugin.package);
+    let programs = PROGRAMS.iter().map(|program| program.0);
+    programs.chain(plugins).chain([client_library::PACKAGE, ADAPTER.0])
+}
+
+/// Copies what cargo has built in `built`, and the files that go with it, into an install.
+pub fn install_build(paths: &Paths, built: &Path, dist: &Path, debug: bool) -> Result<()> {
+    for (_, program) in PROGRAMS {
+        put(&built.join(program), &dist.join("bin").join(program))?;
+    }
+    for (alias, program) in ALIASES {
+        link(program, &dist.join("bin").join(alias))?;
+    }
+    put_plugins(built, dist, PLUGINS.iter().filter(|plugin| debug || !plugin.test_only))?;
+    let (_, file, dir) = ADAPTER;
+    put(&built.join(file), &dist.join(dir).join(file))?;
+    let manifest = "plugin.toml";
+    put(&paths.root.join("plugins/triton-shim").join(manifest), &dist.join(dir).join(manifest))?;
+    sdk::install(paths, dist)?;
+    wheel::install(paths, dist, &built.join("libtrtserver_client.so"))?;
+    client_library::install(paths, built, dist)
 }
 
 /// Replaces the file atomically; a server that runs from the old file keeps it.

@@ -12,6 +12,7 @@ mod deny;
 mod failures;
 mod gate;
 mod gpu_test;
+mod package;
 mod paths;
 mod perf_analyzer;
 mod pip;
@@ -24,10 +25,12 @@ mod test;
 mod tidy;
 mod tools;
 mod wheel;
+mod wheel_file;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use command::Result;
 use paths::Paths;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -71,6 +74,12 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         }
         Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
+        Some(("package", with)) => {
+            let only = with.get_many("only").unwrap_or_default().cloned().collect();
+            let directory = |name: &str| with.get_one::<PathBuf>(name).cloned();
+            let (from, into) = (directory("from"), directory("into"));
+            package::package(paths, &package::PackageOptions { from, only, into })
+        }
         Some(("runtimes", with)) => {
             runtimes::fetch(paths)?;
             if with.get_flag("tensorflow") {
@@ -115,6 +124,10 @@ fn cli() -> Command {
             .trailing_var_arg(true)
             .allow_hyphen_values(true)
             .help(help)
+    };
+    let directory = |name: &'static str, help: &'static str| {
+        let parser = value_parser!(PathBuf);
+        Arg::new(name).long(name).value_name("DIR").value_parser(parser).help(help)
     };
     let port = |name: &'static str, default: &str| {
         Arg::new(name)
@@ -187,6 +200,20 @@ fn cli() -> Command {
             Command::new("build")
                 .about("Build the server, its backends and the client into target/dist")
                 .arg(flag("debug", "Build without optimisation into target/dist-debug, with the test backends")),
+        )
+        .subcommand(
+            Command::new("package")
+                .about("Build the packages for users into target/package: a Python wheel with the server, an archive, a Debian package")
+                .arg(
+                    Arg::new("only")
+                        .long("only")
+                        .value_name("KIND")
+                        .action(ArgAction::Append)
+                        .value_parser(PossibleValuesParser::new(package::KINDS))
+                        .help("Make only this package (repeatable)"),
+                )
+                .arg(directory("from", "Pack this install, for machines like this one, instead of a release for old systems"))
+                .arg(directory("into", "Put the packages here [default: target/package]")),
         )
         .subcommand(
             Command::new("runtimes")

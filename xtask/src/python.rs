@@ -88,6 +88,15 @@ pub const BUILD: Environment = Environment {
     x86_64_only: false,
 };
 
+/// What packages are built and checked with.
+pub const PACKAGE: Environment = Environment {
+    name: "package",
+    oldest: 9,
+    newest: 13,
+    proof: "import auditwheel, ziglang",
+    x86_64_only: false,
+};
+
 /// Creates the environment unless it is up to date. Returns the program that runs Python in it.
 pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
     let dir = paths.python(env.name);

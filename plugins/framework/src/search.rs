@@ -21,6 +21,8 @@ pub struct Framework {
     pub files: &'static [&'static str],
     /// Names passed to the dynamic loader, best first.
     pub system: &'static [&'static str],
+    /// Directories of Python packages that contain the library, below `site-packages`.
+    pub packages: &'static [&'static str],
     /// How to get it: `` `pip install x`, which installs the file y ``.
     pub advice: &'static str,
 }
@@ -54,7 +56,9 @@ impl Framework {
                 by: format!("the environment variable {}", self.variable),
             };
         }
-        let looked_in = dirs_beside(plugin_dir);
+        let mut looked_in = dirs_beside(plugin_dir);
+        let site = site_packages(plugin_dir);
+        looked_in.extend(self.packages.iter().filter_map(|package| Some(site?.join(package))));
         let found = looked_in.iter().flat_map(|dir| self.libraries_in(dir)).collect();
         SearchPlan::Search { found, looked_in, system: self.system.to_vec() }
     }
@@ -190,6 +194,16 @@ pub fn dirs_beside(plugin_dir: &Path) -> Vec<PathBuf> {
         dirs.push(root.join("lib"));
     }
     dirs
+}
+
+/// The directory with Python's packages, if the installation is one of them:
+/// `site-packages/trtserver/backends/NAME`.
+fn site_packages(plugin_dir: &Path) -> Option<&Path> {
+    let is_site = |dir: &&Path| {
+        dir.file_name().is_some_and(|name| name == "site-packages" || name == "dist-packages")
+    };
+    // The nearest, so that an environment inside of another one has its own packages.
+    plugin_dir.ancestors().find(is_site)
 }
 
 /// `[1, 31, 1]` of `.1.31.1`, nothing of an empty text; `None` for other files.

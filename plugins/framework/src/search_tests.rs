@@ -8,6 +8,7 @@ static ONNX: Framework = Framework {
     variable: "TEST_LIBRARY",
     files: &["libonnxruntime.so"],
     system: &["libonnxruntime.so.1", "libonnxruntime.so"],
+    packages: &["onnxruntime/capi"],
     advice: "`pip install onnxruntime`",
 };
 
@@ -45,6 +46,21 @@ fn search_starts_at_plugin_directory() {
         assert_eq!(looked_in, [dir, &lib, "/nowhere/dist/lib"].map(PathBuf::from));
         assert_eq!(system, ONNX.system);
     }
+}
+
+#[test]
+fn installation_as_python_package_has_libraries_of_its_neighbours() {
+    let site = "/nowhere/lib/python3.11/site-packages";
+    let dir = format!("{site}/trtserver/backends/onnxruntime");
+    let SearchPlan::Search { looked_in, .. } = ONNX.plan(None, None, Path::new(&dir)) else {
+        panic!("a library was named");
+    };
+    let beside = [dir.clone(), format!("{dir}/lib"), format!("{site}/trtserver/lib")];
+    let package = format!("{site}/onnxruntime/capi");
+    assert_eq!(
+        looked_in,
+        beside.into_iter().chain([package]).map(PathBuf::from).collect::<Vec<_>>()
+    );
 }
 
 #[test]

@@ -37,6 +37,7 @@ const fn onnx_framework(backend: &'static str) -> Framework {
         variable: VARIABLE,
         files: &["libonnxruntime.so"],
         system: &["libonnxruntime.so.1", "libonnxruntime.so"],
+        packages: &["onnxruntime/capi"],
         advice: "`cargo xtask runtimes`, or `pip install onnxruntime`, which installs \
                  onnxruntime/capi/libonnxruntime.so.<version>,",
     }

@@ -29,6 +29,7 @@ static FRAMEWORK: Framework = Framework {
     // The first two are in the wheels of Python, the others in the packages for C.
     files: &["libtensorflow_cc.so", "libtensorflow.so"],
     system: &["libtensorflow_cc.so.2", "libtensorflow.so.2", "libtensorflow.so"],
+    packages: &["tensorflow"],
     advice: "`cargo xtask runtimes --tensorflow`, or `pip install tensorflow-cpu`, which installs \
              tensorflow/libtensorflow_cc.so.2,",
 };

@@ -1,9 +1,10 @@
-//! Unit tests of `wheel.rs`.
+//! Unit tests of `wheel_file.rs`.
 
 use super::*;
+use std::fs;
 
-fn member(name: &str, data: &[u8]) -> Member {
-    Member { name: name.to_owned(), data: data.to_vec() }
+fn member(name: &str, data: &[u8]) -> WheelMember {
+    WheelMember { name: name.to_owned(), data: data.to_vec(), executable: name.ends_with(".so") }
 }
 
 #[test]
@@ -23,7 +24,7 @@ fn same_files_give_same_bytes() {
     let members = [member("p/a.py", b"x = 1\n"), member("p/lib.so", b"\x7fELF")];
     let [one, two] = ["one.whl", "two.whl"].map(|name| {
         let path = folder.join(name);
-        write_zip(&path, &members).unwrap();
+        write_zip(&path, &members, true).unwrap();
         fs::read(path).unwrap()
     });
     fs::remove_dir_all(&folder).unwrap();

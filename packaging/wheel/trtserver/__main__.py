@@ -1,0 +1,5 @@
+"""``python -m trtserver``."""
+
+from trtserver import run_server
+
+run_server()

@@ -1,0 +1,93 @@
+//! The build of the packages: a release that runs on systems with an old glibc.
+
+use crate::build::{install_build, release_packages};
+use crate::command::{Result, cargo, output, run, say};
+use crate::paths::Paths;
+use crate::python;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Platform tag of the wheel: Debian 10, Ubuntu 18.10, RHEL 8 and newer.
+pub const PLATFORM: &str = "manylinux_2_28";
+/// The same release, as the linker is told.
+const GLIBC: &str = "2.28";
+
+/// Builds with zig's C compiler and linker, which know the symbols of each glibc release. Returns
+/// the install.
+pub fn build_release(paths: &Paths) -> Result<PathBuf> {
+    let interpreter = python::environment(paths, &python::PACKAGE)?;
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let directory = paths.target.join("package");
+    let mut command = cargo();
+    command.current_dir(&paths.root).arg("zigbuild").arg("--release");
+    command.args(["--target", &format!("{target}.{GLIBC}")]).arg("--target-dir").arg(&directory);
+    for package in release_packages() {
+        command.args(["--package", package]);
+    }
+    command.env("PATH", path_with(&interpreter));
+    command.env("RUSTFLAGS", stable_paths(paths));
+    say("package: release build for old systems (ten minutes the first time)");
+    run(&mut command, "the target is added with `rustup target add`")?;
+    let install = directory.join("install");
+    let _ = std::fs::remove_dir_all(&install);
+    install_build(paths, &directory.join(target).join("release"), &install, false)?;
+    Ok(install)
+}
+
+/// Fails unless the wheel of the directory runs with the glibc that its name promises.
+pub fn audit(paths: &Paths, directory: &Path) -> Result<()> {
+    let interpreter = python::environment(paths, &python::PACKAGE)?;
+    let wheel = super::server_wheel::wheel_path(directory, PLATFORM);
+    let mut command = Command::new(interpreter);
+    command.args(["-m", "auditwheel", "show"]).arg(&wheel);
+    let report = output(&mut command, "")?;
+    // `manylinux_2_24` may be named for a wheel that may call itself `manylinux_2_28`.
+    let newest = glibc_minor(PLATFORM);
+    match oldest_platform(&report) {
+        Some(found) if glibc_minor(found) <= newest => {
+            say(format!("package: auditwheel finds {found}"));
+            Ok(())
+        }
+        found => Err(format!(
+            "auditwheel finds {} for {}, expected {PLATFORM} or older:\n{report}",
+            found.unwrap_or("no platform"),
+            wheel.display()
+        )),
+    }
+}
+
+/// The platform tag that the report calls consistent with the wheel.
+fn oldest_platform(report: &str) -> Option<&str> {
+    let after = report.split("platform tag:").nth(1)?;
+    after.split('"').nth(1).filter(|tag| tag.starts_with("manylinux_"))
+}
+
+/// 28 of `manylinux_2_28_x86_64`.
+fn glibc_minor(tag: &str) -> u32 {
+    let minor = tag.strip_prefix("manylinux_2_").and_then(|rest| rest.split('_').next());
+    minor.and_then(|minor| minor.parse().ok()).unwrap_or(u32::MAX)
+}
+
+/// `PATH` with the programs of the Python environment first.
+fn path_with(interpreter: &Path) -> std::ffi::OsString {
+    let own = interpreter.parent().map(Path::to_path_buf);
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let all = own.into_iter().chain(std::env::split_paths(&others));
+    // Neither has a colon: they come from a PATH and from cargo's directory.
+    std::env::join_paths(all).unwrap_or(others)
+}
+
+/// Options that keep paths of this machine out of the programs, which would differ between two
+/// builds.
+fn stable_paths(paths: &Paths) -> String {
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
+    let cargo = home.map(|home| format!(" --remap-path-prefix={}=/cargo", home.display()));
+    let root = paths.root.display();
+    format!("--remap-path-prefix={root}=/trtserver{}", cargo.unwrap_or_default())
+}
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;
