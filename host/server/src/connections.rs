@@ -7,6 +7,10 @@ use trtserver_base::budget::OpenCallLimit;
 use trtserver_config::{ConnectionSettings, MaxConnections};
 use trtserver_wire::connections::{Connections, Timeouts};
 
+/// A request head that has been incomplete for longer is given up before idle connections. Heads of
+/// probes and scrapes fit into a packet, so on their listeners every incomplete one is.
+const STALLED_HEAD: Duration = Duration::from_secs(1);
+
 /// The connections of the listeners. Those for health and metrics have limits of their own, so that
 /// clients cannot take their place.
 pub struct ListenerConnections {
@@ -28,14 +32,16 @@ impl ListenerConnections {
             age: settings.max_age,
             http2_age: settings.grpc_max_age,
             http2_age_grace: settings.grpc_max_age_grace,
+            stalled_head: STALLED_HEAD,
         };
         let max = match settings.max {
             MaxConnections::Derived => descriptor_limit::max_connections(),
             MaxConnections::Unlimited => usize::MAX,
             MaxConnections::Limited(max) => max,
         };
+        let of_probes = Timeouts { stalled_head: Duration::ZERO, ..timeouts };
         let reserved =
-            || Connections::new(descriptor_limit::reserved_connections(), timeouts, calls);
+            || Connections::new(descriptor_limit::reserved_connections(), of_probes, calls);
         let requests = Connections::new(max, timeouts, calls);
         Self { requests, health: reserved(), metrics: reserved() }
     }

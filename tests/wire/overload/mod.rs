@@ -2,6 +2,7 @@
 //! stays within its budget.
 
 mod decoding;
+mod half_heads;
 mod idle_calls;
 mod memory;
 

@@ -33,7 +33,7 @@ use state::Order;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use timeouts::TimeoutVerdict;
+use timeouts::{EvictionReason, TimeoutVerdict};
 use tokio::sync::Notify;
 use trtserver_base::budget::OpenCallLimit;
 
@@ -88,8 +88,8 @@ impl Connections {
         this
     }
 
-    /// Waits until another connection may be accepted. At the limit, the connection that was idle
-    /// longest is closed.
+    /// Waits until another connection may be accepted. At the limit, others are closed for it, see
+    /// [`Self::evict`].
     pub async fn admit(&self) {
         while self.count() >= self.max {
             let closed = self.closed.notified();
@@ -123,18 +123,19 @@ impl Connections {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Closes the connections that were idle longest; without idle ones, the connections whose
-    /// request head has been incomplete longest. Returns how many.
+    /// Closes connections whose request head is incomplete, and idle ones: the oldest first, in the
+    /// order of [`EvictionReason`]. Returns how many.
     pub fn evict(&self) -> usize {
         let now = self.clock.advance();
-        let mut found: Vec<(bool, u64, Arc<ConnectionState>)> = Vec::new();
+        let mut found: Vec<(EvictionReason, u64, Arc<ConnectionState>)> = Vec::new();
         self.each(|state| {
-            if let Some((is_head, since)) = timeouts::eviction_rank(state, now) {
-                found.push((is_head, since, Arc::clone(state)));
+            let reason = timeouts::eviction_reason(state, self.timeouts.stalled_head, now);
+            if let Some((reason, since)) = reason {
+                found.push((reason, since, Arc::clone(state)));
             }
         });
         let count = found.len().min(1 + self.max / EVICT_SHARE);
-        found.sort_unstable_by_key(|(is_head, since, _)| (*is_head, *since));
+        found.sort_unstable_by_key(|(reason, since, _)| (*reason, *since));
         for (_, _, state) in &found[..count] {
             state.end();
         }

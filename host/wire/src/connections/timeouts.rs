@@ -10,8 +10,8 @@ const END_BODY_MS: u64 = 1000;
 const FINISH_MS: u64 = 5000;
 /// A connection that is younger may have sent a request that was not read yet.
 const MIN_IDLE_MS: u64 = 50;
-/// A request head that is younger is not given up for another connection.
-const MIN_HEAD_MS: u64 = 1000;
+/// An idle connection of this age ends at once at its maximum age.
+const MIN_IDLE_AT_AGE_MS: u64 = 1000;
 
 /// Timeouts of a connection; `None` = no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub struct Timeouts {
     /// The same on HTTP/2, and the time that its streams may take then.
     pub http2_age: Option<Duration>,
     pub http2_age_grace: Option<Duration>,
+    /// At the limit of connections, a head that has been incomplete for longer is given up before
+    /// idle connections.
+    pub stalled_head: Duration,
 }
 
 /// What a connection has to do.
@@ -101,7 +104,7 @@ impl Timeouts {
         }
         match state.wire {
             Wire::Http1 if passed(state.accepted_ms, self.age, now) => {
-                let waits = now.saturating_sub(since) > MIN_HEAD_MS;
+                let waits = now.saturating_sub(since) > MIN_IDLE_AT_AGE_MS;
                 let is_idle = state.phase() == Phase::Idle && waits;
                 if is_idle { TimeoutVerdict::Close } else { TimeoutVerdict::Last }
             }
@@ -122,16 +125,32 @@ impl Timeouts {
     }
 }
 
-/// Whether a connection may be closed to make place for another: false for one that is idle, true
-/// for one that waits for the rest of a head; and since when.
-pub fn eviction_rank(state: &ConnectionState, now: u64) -> Option<(bool, u64)> {
+/// Why a connection may be closed to make place for another. The first reason counts most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EvictionReason {
+    /// The head of a request has been incomplete for long.
+    StalledHead,
+    /// No request is in progress.
+    Idle,
+    /// The head of a request is incomplete.
+    Head,
+}
+
+/// Why a connection may be closed to make place for another, and since when.
+pub fn eviction_reason(
+    state: &ConnectionState,
+    stalled_head: Duration,
+    now: u64,
+) -> Option<(EvictionReason, u64)> {
     let since = state.since_ms();
+    let age = now.saturating_sub(since);
     match state.phase() {
         _ if state.ordered() == Order::Close as u8 => None,
-        Phase::Idle if state.calls.open() == 0 && now.saturating_sub(since) > MIN_IDLE_MS => {
-            Some((false, since))
+        Phase::Idle if state.calls.open() == 0 && age > MIN_IDLE_MS => {
+            Some((EvictionReason::Idle, since))
         }
-        Phase::Head if now.saturating_sub(since) > MIN_HEAD_MS => Some((true, since)),
+        Phase::Head if age >= ms(stalled_head) => Some((EvictionReason::StalledHead, since)),
+        Phase::Head => Some((EvictionReason::Head, since)),
         _ => None,
     }
 }

@@ -63,7 +63,7 @@ fn streamed_response_has_a_timeout_only_while_its_client_does_not_read() {
     state.wrote();
     assert_eq!(state.phase(), Phase::Streaming);
     assert_eq!(timeouts().judge(&state, u64::MAX), TimeoutVerdict::Keep);
-    assert_eq!(eviction_rank(&state, u64::MAX), None);
+    assert_eq!(eviction_reason(&state, Duration::ZERO, u64::MAX), None);
     state.write_blocked();
     closes_after(&state, 10);
     state.wrote();
@@ -84,9 +84,28 @@ fn http2_connection_with_streams_is_not_idle() {
     assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), TimeoutVerdict::Close);
     state.calls.begin(CallClass::Inference, 100).unwrap();
     assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), TimeoutVerdict::Keep);
-    assert_eq!(eviction_rank(&state, late), None);
+    assert_eq!(eviction_reason(&state, Duration::ZERO, late), None);
     state.call_ended(state.calls.take_begun().unwrap());
-    assert_eq!(eviction_rank(&state, late).map(|(is_head, _)| is_head), Some(false));
+    assert_eq!(eviction_reason(&state, Duration::ZERO, late), Some((EvictionReason::Idle, 0)));
+}
+
+#[test]
+fn stalled_heads_are_given_up_before_idle_connections_and_these_before_new_heads() {
+    let [head, idle] = [(); 2].map(|()| ConnectionState::alone(Wire::Http1));
+    head.read(1);
+    let second = Duration::from_secs(1);
+    for (stalled_head, now, of_head, of_idle) in [
+        (second, 0, Some(EvictionReason::Head), None),
+        (second, 60, Some(EvictionReason::Head), Some(EvictionReason::Idle)),
+        (second, 999, Some(EvictionReason::Head), Some(EvictionReason::Idle)),
+        (second, 1000, Some(EvictionReason::StalledHead), Some(EvictionReason::Idle)),
+        (Duration::ZERO, 0, Some(EvictionReason::StalledHead), None),
+    ] {
+        let reason = |state| eviction_reason(state, stalled_head, now).map(|(reason, _)| reason);
+        assert_eq!((reason(&head), reason(&idle)), (of_head, of_idle), "{now} ms");
+    }
+    assert!(EvictionReason::StalledHead < EvictionReason::Idle);
+    assert!(EvictionReason::Idle < EvictionReason::Head);
 }
 
 #[derive(Default)]
