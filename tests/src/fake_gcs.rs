@@ -25,6 +25,14 @@ pub enum Fault {
     Stall,
     /// The response ends early.
     Truncate,
+    /// The response has this body.
+    Body(String),
+    /// The response has a body without an end.
+    Flood,
+    /// The response names this place.
+    Redirect(String),
+    /// The response has this ETag, whatever the request asks for.
+    Tag(&'static str),
 }
 
 const BUCKET: &str = "bucket";
@@ -199,12 +207,20 @@ impl Shared {
             );
             return send(writer, status, &[], body.as_bytes());
         }
+        match &fault {
+            Some(Fault::Body(body)) => return send(writer, 200, &[], body.as_bytes()),
+            Some(Fault::Flood) => return flood(writer),
+            Some(Fault::Redirect(to)) => {
+                return send(writer, 302, &[("Location", to.clone())], b"");
+            }
+            _ => {}
+        }
         if fault == Some(Fault::Hold) {
             self.wait_while(&subject, &Fault::Hold);
         }
         let (status, headers, body) = match key {
             "" => (200, Vec::new(), self.lock().list(&request.query).into_bytes()),
-            key => self.lock().get(key, &request.headers),
+            key => self.lock().get(key, &request.headers, tag_of(&fault)),
         };
         match fault {
             Some(Fault::Stall) => {
@@ -291,12 +307,12 @@ impl State {
         xml + "</ListBucketResult>"
     }
 
-    fn get(&self, key: &str, headers: &BTreeMap<String, String>) -> Answer {
+    fn get(&self, key: &str, headers: &BTreeMap<String, String>, forged: Option<&str>) -> Answer {
         let Some((content, generation)) = self.objects.get(key) else {
             return (404, Vec::new(), b"<Error><Code>NoSuchKey</Code></Error>".to_vec());
         };
-        let tag = format!("\"{generation}\"");
-        if headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
+        let tag = forged.map_or_else(|| format!("\"{generation}\""), |tag| format!("\"{tag}\""));
+        if forged.is_none() && headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
             return (412, Vec::new(), Vec::new());
         }
         let mut response =
@@ -368,6 +384,21 @@ fn send(
 ) -> Option<()> {
     head(writer, status, headers, body.len())?;
     writer.write_all(body).ok()
+}
+
+fn tag_of(fault: &Option<Fault>) -> Option<&'static str> {
+    match fault {
+        Some(Fault::Tag(tag)) => Some(tag),
+        _ => None,
+    }
+}
+
+/// A page without an end, until the client closes the connection.
+fn flood(writer: &mut TcpStream) -> Option<()> {
+    writer.write_all(b"HTTP/1.1 200 as commanded\r\n\r\n<ListBucketResult>").ok()?;
+    let spaces = vec![b' '; 1 << 20];
+    while writer.write_all(&spaces).is_ok() {}
+    None
 }
 
 /// Half of the response.

@@ -15,4 +15,7 @@ pub struct CacheUsage {
 pub trait CacheReport: Send + Sync {
     /// Lists the files; `None` if they cannot be listed.
     fn cache_usage(&self) -> Option<CacheUsage>;
+
+    /// Removes the directories of this server's models, which must be closed.
+    fn remove_copies(&self);
 }

@@ -4,7 +4,7 @@ use super::location::ObjectUrl;
 use super::{CacheReport, ModelStore, StoreSettings};
 use std::io::{self, Write};
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
 
@@ -23,7 +23,7 @@ impl<'a> ObjectStoreOpener<'a> {
     }
 
     /// Only repositories in object stores have a cache.
-    pub fn cache(&self) -> Option<Weak<dyn CacheReport>> {
+    pub fn cache(&self) -> Option<Arc<dyn CacheReport>> {
         None
     }
 }

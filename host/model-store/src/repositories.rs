@@ -4,7 +4,7 @@ use super::location::StoreLocation;
 use super::{CacheReport, LocalStore, ModelSource, ModelStore, ObjectStoreOpener, StoreSettings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use trtserver_base::disk::{is_entry, is_ignored};
 use trtserver_base::error::{Error, Result};
 use trtserver_model_config::model_id;
@@ -15,7 +15,7 @@ pub struct ModelRepositories {
     stores: Vec<Arc<dyn ModelStore>>,
     /// Models of equal names in different repositories are different models.
     namespaces: bool,
-    cache: Option<Weak<dyn CacheReport>>,
+    cache: Option<Arc<dyn CacheReport>>,
 }
 
 /// Model directories of several repositories.
@@ -45,7 +45,7 @@ impl ModelRepositories {
     }
 
     /// The cache of the object stores; `None` if all repositories are local.
-    pub fn cache(&self) -> Option<Weak<dyn CacheReport>> {
+    pub fn cache(&self) -> Option<Arc<dyn CacheReport>> {
         self.cache.clone()
     }
 

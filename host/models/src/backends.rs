@@ -36,14 +36,22 @@ impl ModelTable {
     }
 
     /// Sets the cache of the repositories.
-    pub fn set_cache(&self, cache: Option<Weak<dyn CacheReport>>) {
+    pub fn set_cache(&self, cache: Option<Arc<dyn CacheReport>>) {
         let _ = cache.map(|cache| self.cache.set(cache));
     }
 
     /// Use of the model cache; `None`: this server has no repository in an object store. Lists the
     /// files.
     pub fn cache_usage(&self) -> Option<CacheUsage> {
-        self.cache.get()?.upgrade()?.cache_usage()
+        self.cache.get()?.cache_usage()
+    }
+
+    /// Removes the copies of models from object stores, before the process ends: a thread that
+    /// closes the last of them may not get to it.
+    pub fn remove_copies(&self) {
+        if let Some(cache) = self.cache.get() {
+            cache.remove_copies();
+        }
     }
 
     /// Model versions that are open, or being closed.

@@ -9,7 +9,7 @@ use super::{FoundVersion, Model, OpenVersion, VersionInFlight};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use trtserver_base::arena::Arena;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::LedgerOwner;
@@ -25,7 +25,7 @@ pub struct ModelTable {
     pub(super) backends: ArcSwapOption<Backends>,
     pub loads: Arc<LoadsInProgress>,
     /// The cache of object stores, for the metrics.
-    pub(super) cache: OnceLock<Weak<dyn CacheReport>>,
+    pub(super) cache: OnceLock<Arc<dyn CacheReport>>,
 }
 
 #[derive(Default)]

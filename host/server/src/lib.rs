@@ -96,7 +96,12 @@ pub fn run_server(settings: ServerSettings, log: LogControl, launcher: Arc<Proce
         }
     };
     let code = match Server::start(host, settings, log, (&runtime, &health)) {
-        Ok(server) => runtime.block_on(server.serve()),
+        Ok(server) => {
+            let models = Arc::clone(&server.context.models);
+            let code = runtime.block_on(server.serve());
+            models.remove_copies();
+            code
+        }
         Err(e) => {
             tracing::error!("{e}");
             1

@@ -144,3 +144,20 @@ fn full_disk_fails_the_model_and_damages_nothing() {
     assert!(server.serves("large"));
     assert!(!server.log().contains("is damaged"), "{}", server.log());
 }
+
+#[test]
+fn trees_are_removed_before_the_server_ends() {
+    let gcs = FakeGcs::start();
+    let names = ["a", "b", "c"];
+    names.iter().for_each(|name| put_model(&gcs, name));
+    let cache = cache();
+    let folder = folder();
+    let library = folder.path().join("libslow_removal.so");
+    compile("tests/fakes/slow_removal.c", &library, &[]);
+    let server = server(&gcs, &cache).env("LD_PRELOAD", &library).start();
+    names.iter().for_each(|name| assert_ok(server.load(name)));
+    assert!(server.stop().success());
+    let left = fs::read_dir(cache.path().join("trees")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.is_empty(), "trees remain: {left:?}");
+}

@@ -3,6 +3,7 @@
 mod cache;
 mod check;
 mod faults;
+mod hostile;
 mod polling;
 mod providers;
 

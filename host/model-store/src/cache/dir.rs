@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+/// How often the removal of trees is tried.
+const REMOVALS: usize = 3;
+
 /// The cache of one server.
 pub struct ModelCache {
     pub(super) root: PathBuf,
@@ -23,7 +26,8 @@ pub struct ModelCache {
     /// Directory of this server's trees, and its lock.
     pub(super) trees: PathBuf,
     trees_lock: PathBuf,
-    _lock: File,
+    /// Held while this server has trees.
+    lock: Mutex<Option<File>>,
     pub(super) next_tree: AtomicU64,
     pub lookups: CacheLookups,
 }
@@ -46,7 +50,7 @@ impl ModelCache {
             evicting: Mutex::new(()),
             trees,
             trees_lock,
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
             next_tree: AtomicU64::new(0),
             lookups: CacheLookups::default(),
         }))
@@ -57,10 +61,31 @@ impl ModelCache {
     }
 }
 
+impl ModelCache {
+    /// Removes the trees of this server: when it ends, also while something still refers to the
+    /// cache.
+    pub(super) fn remove_trees(&self) {
+        let mut lock = self.lock.lock();
+        if lock.is_none() {
+            return;
+        }
+        // A model that is closed at this moment removes its own tree.
+        for _ in 0..REMOVALS {
+            match fs::remove_dir_all(&self.trees) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => continue,
+                _ => {
+                    let _ = fs::remove_file(&self.trees_lock);
+                    break;
+                }
+            }
+        }
+        // With the file of the lock, what remains is removed by the next server.
+        *lock = None;
+    }
+}
+
 impl Drop for ModelCache {
     fn drop(&mut self) {
-        // What remains is removed by the next server.
-        let _ = fs::remove_dir_all(&self.trees);
-        let _ = fs::remove_file(&self.trees_lock);
+        self.remove_trees();
     }
 }

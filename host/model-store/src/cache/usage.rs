@@ -12,4 +12,8 @@ impl CacheReport for ModelCache {
             misses: self.lookups.misses(),
         })
     }
+
+    fn remove_copies(&self) {
+        self.remove_trees();
+    }
 }

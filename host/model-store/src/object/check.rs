@@ -48,7 +48,8 @@ pub fn check_object_store(
         writeln!(out, "no model: nothing more to check")?;
         return Ok(true);
     };
-    let files = runtime.run(&never, || (), async { client.files(model).await });
+    let files =
+        runtime.run(&never, || (), async { client.objects(model).await?.into_entries(model) });
     let Some(files) = report_step(out, files, |files| {
         let bytes: u64 = files.iter().map(|file| file.object.size).sum();
         format!("list {url}/{model}/: {} files, {bytes} bytes", files.len())

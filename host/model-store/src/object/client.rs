@@ -2,7 +2,9 @@
 
 use super::super::credentials::{self, CredentialEnvironment, CredentialSources};
 use super::super::location::{ObjectUrl, StoreProvider};
+use super::http_client::StoreConnector;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ pub struct StoreClient {
     pub store: Arc<dyn ObjectStore>,
     /// Where the credentials come from, for the log.
     pub credentials: Arc<str>,
+    /// What was logged last about keys that are in no model directory.
+    pub ignored: Arc<Mutex<Option<String>>>,
 }
 
 /// `timeout`: how long the store may send nothing, and how long failed requests are repeated.
@@ -61,17 +65,25 @@ pub fn connect_in(
     let store: Arc<dyn ObjectStore> = match url.provider {
         StoreProvider::S3 => {
             let builder = credentials::find_s3_credentials(url, env, options, sources)?;
+            let builder = builder.with_http_connector(StoreConnector);
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
         StoreProvider::Gcs => {
             let builder = credentials::find_gcs_credentials(url, env, options, sources)?;
+            let builder = builder.with_http_connector(StoreConnector);
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
         StoreProvider::Azure => {
             let builder = credentials::find_azure_credentials(url, env, options, sources)?;
+            let builder = builder.with_http_connector(StoreConnector);
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
     };
     let credentials = sources.chosen().map(|tried| tried.source.clone()).unwrap_or_default();
-    Ok(StoreClient { url: Arc::new(url.clone()), store, credentials: credentials.into() })
+    Ok(StoreClient {
+        url: Arc::new(url.clone()),
+        store,
+        credentials: credentials.into(),
+        ignored: Arc::default(),
+    })
 }

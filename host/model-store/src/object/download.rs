@@ -184,6 +184,14 @@ impl ObjectDownload {
                 self.object.size, got.range.start, got.range.end, got.meta.size
             )));
         }
+        if !is_same_tag(self.object.e_tag.as_deref(), got.meta.e_tag.as_deref()) {
+            return Err(DownloadFailure::Store(format!(
+                "ETag {:?} was listed, the store sends {:?}: it changed while it was downloaded, or the store ignores \
+                 If-Match",
+                self.object.e_tag.as_deref().unwrap_or_default(),
+                got.meta.e_tag.as_deref().unwrap_or_default()
+            )));
+        }
         let mut writer = partial.chunk(range).map_err(DownloadFailure::Disk)?;
         let mut stream = got.into_stream();
         while let Some(bytes) = stream.next().await {
@@ -204,6 +212,16 @@ enum DownloadFailure {
     Disk(io::Error),
 }
 
+/// The listing may have a tag without quotes, or none.
+fn is_same_tag(listed: Option<&str>, sent: Option<&str>) -> bool {
+    let bare = |tag: &str| tag.trim_start_matches("W/").trim_matches('"').to_owned();
+    listed.is_none_or(|listed| sent.is_some_and(|sent| bare(listed) == bare(sent)))
+}
+
 fn cache_error(e: &io::Error) -> String {
     format!("model cache: {e}")
 }
+
+#[cfg(test)]
+#[path = "download_tests.rs"]
+mod tests;

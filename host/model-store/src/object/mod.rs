@@ -4,8 +4,11 @@
 mod check;
 mod client;
 mod download;
+mod http_client;
+mod listing;
 mod message;
 mod opener;
+mod pages;
 mod progress;
 mod runtime;
 
@@ -19,8 +22,8 @@ use super::{ModelStore, StoreSettings};
 use crate::fingerprint::{FileStamp, ModelFingerprint};
 use client::{StoreClient, connect_store};
 use download::ObjectDownload;
-use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore};
+use listing::ModelObjects;
+use object_store::ObjectMeta;
 use parking_lot::Mutex;
 use progress::DownloadProgress;
 use runtime::StoreRuntime;
@@ -28,10 +31,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use tokio_stream::StreamExt;
 use trtserver_base::cancel_flag::CancelFlag;
-use trtserver_base::disk::{is_entry, is_ignored};
-use trtserver_base::error::{Code, Error, Result};
+use trtserver_base::error::{Error, Result};
 
 /// Requests of one server to one store at the same time.
 const PARALLEL: usize = 8;
@@ -95,22 +96,22 @@ impl ModelStore for ObjectRepository {
 
     fn fingerprint(&self, model: &str) -> Result<ModelFingerprint> {
         let shared = &self.0;
-        let list = async { shared.client.files(model).await };
-        let files = shared.runtime.run(&CancelFlag::default(), || (), list)?;
-        Ok(fingerprint_files(files.into_iter().map(|entry| (entry.path, entry.object))))
+        let list = async { shared.client.objects(model).await };
+        let objects = shared.runtime.run(&CancelFlag::default(), || (), list)?;
+        Ok(fingerprint_objects(objects))
     }
 
     fn fingerprints(&self) -> Result<BTreeMap<String, ModelFingerprint>> {
         let shared = &self.0;
-        let list = async { shared.client.all_files().await };
+        let list = async { shared.client.all_objects().await };
         let models = shared.runtime.run(&CancelFlag::default(), || (), list)?.into_iter();
-        Ok(models.map(|(model, files)| (model, fingerprint_files(files.into_iter()))).collect())
+        Ok(models.map(|(model, objects)| (model, fingerprint_objects(objects))).collect())
     }
 
     fn materialise(&self, model: &str, cancel: &CancelFlag) -> Result<Arc<ModelDir>> {
         let shared = &self.0;
-        let list = async { shared.client.files(model).await };
-        let files = shared.runtime.run(cancel, || (), list)?;
+        let list = async { shared.client.objects(model).await };
+        let files = shared.runtime.run(cancel, || (), list)?.into_entries(model)?;
         let failed = |e| shared.cache_error(model, &e);
         let tree = Arc::new(shared.cache.tree(model).map_err(failed)?);
         let (mut now, mut versions) = (Vec::new(), BTreeMap::<String, Vec<StoreEntry>>::new());
@@ -204,107 +205,16 @@ impl VersionFiles for RemoteCopy {
     }
 }
 
-/// Fingerprint of the objects of one model, by path.
-fn fingerprint_files(files: impl Iterator<Item = (String, ObjectMeta)>) -> ModelFingerprint {
-    ModelFingerprint::new(files.map(|(path, object)| {
+/// Fingerprint of the objects of one model, by path. Paths that no file can have count, so that
+/// the model is loaded again once they are removed.
+fn fingerprint_objects(objects: ModelObjects) -> ModelFingerprint {
+    let files = objects.files.into_iter().map(|(path, object)| {
         let ObjectMeta { last_modified, size, e_tag, .. } = object;
         let modified_ns = last_modified.timestamp_nanos_opt().unwrap_or_default();
         let tag = e_tag.unwrap_or_default();
         (PathBuf::from(path), FileStamp::from_object(modified_ns.into(), size, &tag))
-    }))
-}
-
-/// Removes empty objects in place of directories, as web consoles create them.
-fn remove_markers(files: &mut BTreeMap<String, ObjectMeta>) {
-    let dirs: Vec<String> =
-        files.keys().filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned())).collect();
-    for dir in dirs {
-        if files.get(&dir).is_some_and(|object| object.size == 0) {
-            files.remove(&dir);
-        }
-    }
-}
-
-impl StoreClient {
-    async fn models(&self) -> Result<Vec<String>> {
-        let prefix = self.prefix("");
-        let call = || format!("list {}/", self.url);
-        let listed = self.store.list_with_delimiter(prefix.as_ref()).await;
-        let listed = listed.map_err(|e| self.error(&call(), &e))?;
-        let names = listed.common_prefixes.iter().filter_map(|prefix| prefix.filename());
-        let is_model = |name: &&str| is_entry(name) && !is_ignored(name);
-        let mut names: Vec<String> = names.filter(is_model).map(str::to_owned).collect();
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
-    }
-
-    async fn has(&self, model: &str) -> Result<bool> {
-        let mut listed = self.store.list(self.prefix(model).as_ref());
-        match listed.next().await {
-            None => Ok(false),
-            Some(Ok(_)) => Ok(true),
-            Some(Err(e)) => Err(self.error(&format!("list {}/{model}/", self.url), &e)),
-        }
-    }
-
-    /// The files of all models, by model and path.
-    async fn all_files(&self) -> Result<BTreeMap<String, BTreeMap<String, ObjectMeta>>> {
-        let prefix = self.prefix("");
-        let below = self.url.key("");
-        let mut listed = self.store.list(prefix.as_ref());
-        let mut models: BTreeMap<String, BTreeMap<String, ObjectMeta>> = BTreeMap::new();
-        while let Some(object) = listed.next().await {
-            let object = object.map_err(|e| self.error(&format!("list {}/", self.url), &e))?;
-            let path = object.location.as_ref().strip_prefix(&below);
-            let Some((model, path)) = path.and_then(|path| path.split_once('/')) else { continue };
-            if !is_entry(model) || is_ignored(model) {
-                continue;
-            }
-            let files = models.entry(model.to_owned()).or_default();
-            if !path.split('/').any(is_ignored) {
-                files.insert(path.to_owned(), object);
-            }
-        }
-        models.values_mut().for_each(remove_markers);
-        Ok(models)
-    }
-
-    /// The files of a model, by path.
-    async fn files(&self, model: &str) -> Result<Vec<StoreEntry>> {
-        let prefix = self.prefix(model);
-        let below = format!("{}/", self.url.key(model));
-        let mut listed = self.store.list(prefix.as_ref());
-        let mut files = BTreeMap::new();
-        while let Some(object) = listed.next().await {
-            let object =
-                object.map_err(|e| self.error(&format!("list {}/{model}/", self.url), &e))?;
-            let key = object.location.as_ref();
-            let Some(path) = key.strip_prefix(&below) else { continue };
-            if path.split('/').any(is_ignored) {
-                continue;
-            }
-            if !path.split('/').all(is_entry) {
-                return Err(Error::invalid(format!(
-                    "model '{model}': '{key}' is not a usable path"
-                )));
-            }
-            files.insert(path.to_owned(), object);
-        }
-        if files.is_empty() {
-            return Err(Error::not_found(format!("'{}/{model}/' has no files", self.url)));
-        }
-        remove_markers(&mut files);
-        Ok(files.into_iter().map(|(path, object)| StoreEntry { path, object }).collect())
-    }
-
-    /// The directory `path` of this repository; `None` for all of the bucket.
-    fn prefix(&self, path: &str) -> Option<Path> {
-        let key = self.url.key(path);
-        Path::parse(key.trim_end_matches('/')).ok().filter(|path| !path.as_ref().is_empty())
-    }
-
-    fn error(&self, call: &str, e: &object_store::Error) -> Error {
-        Error::new(Code::Unavailable, format!("{call}: {}", message::describe_store_error(e)))
-    }
+    });
+    let unusable = objects.unusable.into_iter();
+    let unusable = unusable.map(|path| (PathBuf::from(path), FileStamp::from_object(0, 0, "")));
+    ModelFingerprint::new(files.chain(unusable))
 }

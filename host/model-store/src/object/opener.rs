@@ -5,7 +5,7 @@ use super::super::cache::ModelCache;
 use super::super::location::ObjectUrl;
 use super::super::{CacheReport, ModelStore, StoreSettings};
 use super::{ObjectRepository, StoreRuntime};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 
 /// What the object stores of one server share.
@@ -30,9 +30,9 @@ impl<'a> ObjectStoreOpener<'a> {
     }
 
     /// The cache, if a repository was opened.
-    pub fn cache(&self) -> Option<Weak<dyn CacheReport>> {
+    pub fn cache(&self) -> Option<Arc<dyn CacheReport>> {
         let (cache, _) = self.shared.as_ref()?;
-        let cache: Weak<ModelCache> = Arc::downgrade(cache);
+        let cache: Arc<ModelCache> = Arc::clone(cache);
         Some(cache)
     }
 }
