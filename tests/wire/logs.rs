@@ -76,6 +76,26 @@ fn client_text_cannot_forge_a_line() {
 }
 
 #[test]
+fn long_names_are_cut() {
+    let server = Server::new()
+        .model("echo", probe("echo", &[]))
+        .flag("--model-control-mode=explicit")
+        .flag("--log-verbose=2")
+        .start();
+    // A longer path is refused unread.
+    let name = "n".repeat(60_000);
+    let (load, infer) =
+        (format!("/v2/repository/models/{name}/load"), format!("/v2/models/{name}/infer"));
+    for path in [load, infer] {
+        assert!(server.post(&path, &[], "{}").status >= 400);
+    }
+    let log = ended(server);
+    let longest = log.lines().map(str::len).max();
+    assert!(log.contains("nnn") && log.contains("bytes left out"), "{log}");
+    assert!(longest < Some(20_000), "{longest:?}");
+}
+
+#[test]
 fn log_file() {
     let dir = folder();
     let file = dir.path().join("trtserver.log");

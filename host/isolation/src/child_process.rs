@@ -4,7 +4,7 @@ use super::control;
 use super::exit_reason::{ExitReason, KillReason};
 use super::messages::{Handshake, control_request};
 use super::process::Process;
-use super::stdio::{LINES_PER_SECOND, LineRate, each_line};
+use super::stdio::each_line;
 use super::wire;
 use parking_lot::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -15,7 +15,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use trtserver_base::error::{Error, Result};
 use trtserver_plugin_host::host_api;
 use trtserver_plugin_host::shared_objects;
@@ -117,27 +117,14 @@ impl RunningProcesses {
     }
 }
 
-/// Logs what a child prints, at a limited rate, until its output ends.
+/// Logs what a child prints, within its limit, until its output ends.
 fn log_output(output: impl Read, process: &Process) {
-    let mut rate = LineRate::new(Instant::now());
-    let warn = |dropped: u64| {
-        tracing::warn!(
-            process = process.label,
-            "{dropped} lines of output not logged: more than {LINES_PER_SECOND} a second"
-        );
-    };
     each_line(output, |line| {
         process.tail.push(line);
-        if let Some(dropped) = rate.admit(Instant::now()) {
-            if dropped > 0 {
-                warn(dropped);
-            }
+        if process.admits_line(line.len()) {
             tracing::info!(process = process.label, "{line}");
         }
     });
-    if rate.dropped() > 0 {
-        warn(rate.dropped());
-    }
 }
 
 impl ChildProcess {
@@ -160,6 +147,7 @@ impl ChildProcess {
             let _ = control.join();
         }
         let _ = self.output.recv_timeout(OUTPUT_GRACE);
+        self.process.end_log();
         let removed = self.shared_objects.remove();
         if removed > 0 {
             let label = &self.process.label;

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
+use trtserver_config::log::{MAX_MESSAGE, cut_text};
 use trtserver_plugin_api::abi::extensions::metric_kind;
 use trtserver_plugin_api::abi::types::{Memory, level};
 use trtserver_plugin_host::host_api::metric;
@@ -34,10 +35,12 @@ pub fn read_control_messages(
         match receiver.receive::<ControlMessage>() {
             Ok(ReceiveOutcome::Message(message)) => match message.kind {
                 Some(control_message::MessageKind::Response(response)) => process.resolve(response),
-                Some(control_message::MessageKind::Log(record)) => log(process, &record),
+                Some(control_message::MessageKind::Log(record)) => log(process, record),
                 Some(control_message::MessageKind::Metric(metric)) => {
                     let name = metric.name.clone();
-                    if let Err(e) = metrics.create(metric) {
+                    if let Err(e) = metrics.create(metric)
+                        && process.admits_line(name.len().min(MAX_MESSAGE))
+                    {
                         tracing::warn!(process = process.label, "metric '{name}' is ignored: {e}");
                     }
                 }
@@ -48,7 +51,10 @@ pub fn read_control_messages(
                         match NestedConnection::open(socket, process, write_timeout) {
                             Ok(connection) => nested = Some(connection),
                             // The child finds its end closed.
-                            Err(e) => tracing::error!(process = process.label, "{e}"),
+                            Err(e) if process.admits_line(0) => {
+                                tracing::error!(process = process.label, "{e}");
+                            }
+                            Err(_) => {}
                         }
                     }
                 }
@@ -70,11 +76,14 @@ pub fn read_control_messages(
     }
 }
 
-fn log(process: &Process, record: &LogRecord) {
-    let (label, text) = (&process.label, &record.text);
+fn log(process: &Process, record: LogRecord) {
+    let (label, text) = (&process.label, cut_text(record.text, MAX_MESSAGE));
     let (file, line) = (record.file.as_str(), record.line);
     if record.level <= level::WARNING {
-        process.tail.push(text);
+        process.tail.push(&text);
+    }
+    if !process.admits_line(text.len()) {
+        return;
     }
     match record.level {
         0 | level::ERROR => {

@@ -28,6 +28,7 @@ mod exit_reason;
 mod facts;
 mod instance;
 mod launcher;
+mod log_rate;
 pub mod messages;
 mod model;
 mod nested;

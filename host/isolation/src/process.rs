@@ -1,6 +1,7 @@
 //! A child process, as all threads use it: control requests, killing, waiting for its end.
 
 use super::exit_reason::KillReason;
+use super::log_rate::{LogRate, OmittedLines};
 use super::messages::{ControlRequest, ControlResponse, EmptyMessage, control_request};
 use super::stdio::StderrTail;
 use super::wire::Sender;
@@ -31,6 +32,7 @@ pub struct Process {
     pending: Mutex<Option<HashMap<u64, mpsc::Sender<ControlResponse>>>>,
     next_number: AtomicU64,
     pub tail: StderrTail,
+    log_rate: Mutex<LogRate>,
     /// Why the host killed it.
     kill_reason: Mutex<Option<KillReason>>,
     /// It has responded to a request successfully.
@@ -47,9 +49,29 @@ impl Process {
             pending: Mutex::new(Some(HashMap::new())),
             next_number: AtomicU64::new(1),
             tail: StderrTail::default(),
+            log_rate: Mutex::new(LogRate::new(Instant::now())),
             kill_reason: Mutex::new(None),
             responded: AtomicBool::new(false),
         })
+    }
+
+    /// Whether a line of so many bytes, which it printed or logged, is logged.
+    pub fn admits_line(&self, bytes: usize) -> bool {
+        // The lock is not held while a line is written.
+        let admitted = self.log_rate.lock().admit(bytes, Instant::now());
+        admitted.inspect(|omitted| self.report_omitted(*omitted)).is_some()
+    }
+
+    /// Logs what was left out, when no more lines come.
+    pub fn end_log(&self) {
+        let omitted = self.log_rate.lock().take_omitted();
+        self.report_omitted(omitted);
+    }
+
+    fn report_omitted(&self, omitted: OmittedLines) {
+        if !omitted.is_empty() {
+            tracing::warn!(process = self.label, "{omitted}");
+        }
     }
 
     /// Its memory; `None` once it has exited.

@@ -4,14 +4,10 @@
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io::Read;
-use std::time::{Duration, Instant};
 use trtserver_plugin_host::crash_report::FRAME_PREFIX;
 
 /// Longer lines are split.
 const MAX_LINE: usize = 8 << 10;
-/// Lines of a child that are logged: this many a second, after a burst.
-pub const LINES_PER_SECOND: u32 = 100;
-const BURST: u32 = 1000;
 /// Size of the tail: lines, and characters of each.
 const LINES: usize = 6;
 const CHARACTERS: usize = 300;
@@ -41,47 +37,6 @@ impl StderrTail {
             return String::new();
         }
         format!("; its last lines: {}", lines.iter().cloned().collect::<Vec<_>>().join(" | "))
-    }
-}
-
-/// Limits the lines of one child that are logged, so that it can neither fill the disk nor hide the
-/// lines of others.
-pub struct LineRate {
-    /// Lines that may be logged now.
-    left: u32,
-    since: Instant,
-    dropped: u64,
-}
-
-impl LineRate {
-    pub fn new(now: Instant) -> Self {
-        Self { left: BURST, since: now, dropped: 0 }
-    }
-
-    /// `None` if a line of `now` is not to be logged, else how many were not since the last one
-    /// that was.
-    pub fn admit(&mut self, now: Instant) -> Option<u64> {
-        let seconds = now.saturating_duration_since(self.since).as_secs();
-        if seconds > 0 {
-            let more = seconds.saturating_mul(LINES_PER_SECOND.into()).min(BURST.into()) as u32;
-            self.left = self.left.saturating_add(more).min(BURST);
-            self.since += Duration::from_secs(seconds);
-        }
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                Some(std::mem::take(&mut self.dropped))
-            }
-            None => {
-                self.dropped += 1;
-                None
-            }
-        }
-    }
-
-    /// Lines that were not logged since the last one that was.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
     }
 }
 

@@ -1,6 +1,7 @@
 //! Isolated models: executed in child processes.
 
 mod failures;
+mod logging;
 mod requests;
 mod sequences;
 mod shutdown;

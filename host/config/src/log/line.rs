@@ -1,7 +1,8 @@
 //! Formats one event as one line.
 //!
-//! Messages may contain client input. Control characters are escaped, so a message cannot end its
-//! line, move the cursor, or forge another record.
+//! Messages, fields and the source files that backends name may contain client input. Control
+//! characters are escaped, so a record cannot end its line, move the cursor, or forge another one.
+//! Long texts are cut in the middle: the reason of an error is at its end.
 
 use std::fmt::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,6 +12,12 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
 
 use crate::LogFormat;
+
+/// Bytes of a message, with its fields, and of one field.
+pub const MAX_MESSAGE: usize = 16 << 10;
+const MAX_FIELD: usize = 4 << 10;
+/// Characters of the name of a source file.
+const MAX_FILE: usize = 100;
 
 /// The parts of an event. The fields `at.file` and `at.line` replace its source location, for
 /// messages logged on behalf of a backend.
@@ -40,13 +47,14 @@ impl LogLine {
             fields: Vec::new(),
         };
         event.record(&mut record);
+        record.file = place_text(&record.file);
         record
     }
 
     /// The formatted line, with its newline.
     pub fn line(&self, format: LogFormat, escape: bool) -> String {
         let time = UtcTime::from(self.now);
-        let file = self.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let file = &self.file;
         let letter = match self.level {
             Level::ERROR => 'E',
             Level::WARN => 'W',
@@ -104,16 +112,20 @@ impl LogLine {
             // Writing to a String cannot fail.
             let _ = write!(text, "{name}={value}");
         }
-        text
+        cut_text(text, MAX_MESSAGE)
     }
 
     fn put(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
-            ("message", Value::String(text)) => self.message = text,
+            ("message", Value::String(text)) => self.message = cut_text(text, MAX_MESSAGE),
             ("message", value) => self.message = value.to_string(),
             ("at.file", Value::String(file)) => self.file = file,
             ("at.line", Value::Number(line)) => self.line = line.as_u64().unwrap_or(0),
             (name, value) => {
+                let value = match value {
+                    Value::String(text) => cut_text(text, MAX_FIELD).into(),
+                    value => value,
+                };
                 self.fields.push((name.trim_start_matches("r#").to_owned(), value));
             }
         }
@@ -139,6 +151,25 @@ impl Visit for LogLine {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.put(field, value.into());
     }
+}
+
+/// The name of a source file, which stands before the quotes of a message: without folders, and
+/// without characters that could end it.
+fn place_text(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '?');
+    name.chars().take(MAX_FILE).map(|c| if is_plain(c) { c } else { '_' }).collect()
+}
+
+/// At most `max` bytes of `text` and a note: most of its begin and some of its end.
+pub fn cut_text(mut text: String, max: usize) -> String {
+    if text.len() <= max {
+        return text;
+    }
+    let end = text.floor_char_boundary(max / 4 * 3);
+    let begin = text.ceil_char_boundary(text.len() - max / 4);
+    text.replace_range(end..begin, &format!(" … ({} bytes left out) … ", begin - end));
+    text
 }
 
 /// Whether a field's text is unambiguous without quotes.

@@ -9,7 +9,7 @@ fn record(message: &str) -> LogLine {
         pid: 42,
         level: Level::INFO,
         target: "trtserver::server".into(),
-        file: "host/src/server.rs".into(),
+        file: "server.rs".into(),
         line: 500,
         message: message.into(),
         fields: Vec::new(),
@@ -73,6 +73,40 @@ fn message_cannot_forge_a_line() {
     let json: Value = serde_json::from_str(&r.line(LogFormat::Json, true)).unwrap();
     assert_eq!(json["message"], r.message.as_str());
     assert!(r.line(LogFormat::Default, false).contains("bad\nE0215"));
+}
+
+#[test]
+fn source_file_of_a_backend_cannot_forge_a_record() {
+    let long = "f".repeat(MAX_FILE + 1);
+    for (file, expected) in [
+        ("host/src/server.rs", "server.rs"),
+        ("C:\\src\\model.cc", "model.cc"),
+        ("<string>", "_string_"),
+        (
+            "x.rs:1] \"loaded\"\nE0215 00:00:00.000000 1 y.rs",
+            "x.rs_1___loaded__E0215_00_00_00.000000_1_y.rs",
+        ),
+        ("a\u{2028}\u{202e}b\u{1b}[2J", "a__b__2J"),
+        (&long, &long[1..]),
+    ] {
+        assert_eq!(place_text(file), expected);
+    }
+}
+
+#[test]
+fn long_texts_are_cut_in_the_middle() {
+    let name = format!("ü{}", "n".repeat(1 << 20));
+    let cut = cut_text(format!("model '{name}': reason"), MAX_MESSAGE);
+    assert!(cut.len() < MAX_MESSAGE + 100, "{}", cut.len());
+    assert!(cut.starts_with("model 'ünn") && cut.ends_with("nn': reason"), "{cut}");
+    assert!(cut.contains("bytes left out"), "{cut}");
+    let umlauts = cut_text("ü".repeat(100), 50);
+    assert!(umlauts.starts_with('ü') && umlauts.ends_with('ü'), "{umlauts}");
+    let short = "s".repeat(MAX_FIELD);
+    assert_eq!(cut_text(short.clone(), MAX_FIELD), short);
+    let mut r = record("short");
+    r.fields.extend((0..10).map(|n| (n.to_string(), Value::from(short.clone()))));
+    assert!(r.line(LogFormat::Default, true).len() < MAX_MESSAGE + 200);
 }
 
 #[test]

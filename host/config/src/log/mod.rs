@@ -6,6 +6,8 @@
 
 mod line;
 
+pub use line::{MAX_MESSAGE, cut_text};
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use trtserver_plugin_api::abi::types::level;
 use trtserver_plugin_api::author::{Code, Error, ModelContext, Params, Scope, Value};
 
 /// Invalid responses.
@@ -100,6 +101,8 @@ pub enum Record {
 /// | `die` | ends or blocks the process: `crash`, `abort`, `overflow`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
 /// | `die_in` | where, instead of in `execute`: `autocomplete`, `model_open`, `instance_open`, `close` |
 /// | `say` | prints this to standard error, in `execute` and before `die` |
+/// | `log_lines`, `log_file` | logs so many lines of 900 characters, as from this source file |
+/// | `print_lines` | prints so many such lines to standard output |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `base_file` | adds the whole number in this file of the version's directory to FP32 outputs, and begins sums with it (model's configuration) |
 /// | `count_label` | name of that label instead of `at` |
@@ -132,6 +135,9 @@ pub struct Commands {
     pub die: Option<Death>,
     pub die_in: Option<String>,
     pub say: Option<String>,
+    pub log_lines: u64,
+    pub log_file: Option<String>,
+    pub print_lines: u64,
     pub report_bytes: Option<u64>,
     pub count: Option<String>,
     pub count_label: Option<String>,
@@ -208,6 +214,9 @@ impl Commands {
             }
             "die_in" => self.die_in = text(),
             "say" => self.say = text(),
+            "log_lines" => self.log_lines = number().unwrap_or(0),
+            "log_file" => self.log_file = text(),
+            "print_lines" => self.print_lines = number().unwrap_or(0),
             "report_bytes" => self.report_bytes = number(),
             "count" => self.count = text(),
             "count_label" => self.count_label = text(),
@@ -277,6 +286,18 @@ impl Commands {
             return Err(self.error(&text));
         }
         Ok(())
+    }
+
+    /// Logs and prints lines as commanded.
+    pub fn flood(&self, log: &Scope) {
+        let padding = "p".repeat(900);
+        for line in 0..self.log_lines {
+            let file = self.log_file.as_deref().unwrap_or("flood.rs");
+            log.log(level::INFO, file, 7, format_args!("logged {line} {padding}"));
+        }
+        for line in 0..self.print_lines {
+            println!("printed {line} {padding}");
+        }
     }
 
     /// An error with the commanded code.

@@ -202,6 +202,7 @@ impl Instance for Worker {
         for request in batch.requests() {
             let commands = self.model.commands.with_request(request.params());
             commands.misstep("execute")?;
+            commands.flood(&self.log);
             all.push((request, commands));
         }
         // One delay for the batch: the longest of its requests.
