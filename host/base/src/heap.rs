@@ -3,6 +3,8 @@
 //! live allocations, where the allocator keeps them until it is asked (`malloc_trim`). That leaves
 //! the free memory at the end of a thread's heap: at most the trim threshold below.
 
+#[cfg(target_env = "gnu")]
+use crate::budget::address_space_limit;
 use crate::clock::now_ns;
 use crate::timer::DeadlineCallback;
 use crate::upkeep;
@@ -19,6 +21,13 @@ const DELAY_NS: u64 = 3_000_000_000;
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 
+/// Part of a limited address space that heaps of threads may reserve.
+#[cfg(target_env = "gnu")]
+const HEAPS_PART: u64 = 8;
+/// Address space that the heap of a thread reserves.
+#[cfg(target_env = "gnu")]
+const HEAP_SPACE: u64 = 64 << 20;
+
 /// Sets the allocator's limits. Called before threads are started.
 pub fn configure_heap() {
     #[cfg(target_env = "gnu")]
@@ -26,6 +35,11 @@ pub fn configure_heap() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * MMAP_THRESHOLD);
+        if let Some(space) = address_space_limit() {
+            // Threads beyond these share heaps; otherwise the heaps would take the space of stacks.
+            let heaps = (space / HEAPS_PART / HEAP_SPACE).max(1);
+            libc::mallopt(libc::M_ARENA_MAX, heaps.try_into().unwrap_or(libc::c_int::MAX));
+        }
     }
 }
 

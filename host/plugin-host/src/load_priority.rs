@@ -122,7 +122,10 @@ fn is_restorable() -> bool {
             setpriority_process(None, before + 1).is_ok() && setpriority_process(None, before).is_ok()
         };
         let restorable =
-            before < LOAD_NICE && std::thread::spawn(probe).join().is_ok_and(|restored| restored);
+            before < LOAD_NICE
+                && std::thread::Builder::new()
+                    .spawn(probe)
+                    .is_ok_and(|probe| probe.join().is_ok_and(|restored| restored));
         if !restorable {
             tracing::info!(
                 "models are loaded at normal priority: the process lacks CAP_SYS_NICE, and its RLIMIT_NICE is below 20"

@@ -44,6 +44,7 @@ pub mod reflection;
 pub mod router;
 mod signals;
 mod start_lines;
+mod start_resources;
 
 pub use load::{create_loader, default_adapter_dirs, default_backend_dirs, open_repositories};
 
@@ -55,6 +56,7 @@ use load::load_at_startup;
 use memory_limit::set_memory_limit;
 use nested::NestedModels;
 use signals::Signals;
+use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -73,12 +75,25 @@ use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
 use trtserver_wire::bind::{BoundListener, SocketFile};
 use trtserver_wire::context::{EndpointStats, FrontendContext};
-use trtserver_wire::threads;
+use trtserver_wire::{decode_workers, threads};
+
+/// Threads beside those of the network and of decoding: health, timer, memory that is given back,
+/// the load at start and its progress.
+const OTHER_THREADS: usize = 6;
 
 /// Runs the server until a signal stops it. Returns the exit status of the process.
 pub fn run_server(settings: ServerSettings, log: LogControl, launcher: Arc<ProcessLauncher>) -> u8 {
     heap::configure_heap();
     raise_descriptor_limit();
+    let threads = StartThreads {
+        net: threads::network_threads(),
+        net_stack: DEFAULT_STACK,
+        others: decode_workers::worker_count(settings.decode_thread_count) + OTHER_THREADS,
+    };
+    if let Err(e) = check_start_resources(threads) {
+        tracing::error!("{e}");
+        return 1;
+    }
     let host = match Host::start(&settings, launcher) {
         Ok(host) => host,
         Err(e) => {

@@ -50,6 +50,13 @@ struct DecodeWorkers {
 /// Process-wide: futures of requests, which are moved several times, have no space for a reference.
 static WORKERS: OnceLock<&'static DecodeWorkers> = OnceLock::new();
 
+/// How many workers there are for `--decode-thread-count`.
+pub fn worker_count(count: Option<usize>) -> usize {
+    let default =
+        || thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1).max(1));
+    count.unwrap_or_else(default)
+}
+
 /// Starts the workers of this process; if `count` is not given, one per processor less one, which
 /// is left to the network threads.
 ///
@@ -60,9 +67,7 @@ pub fn start_workers(count: Option<usize>) -> std::io::Result<()> {
         jobs: Mutex::new(VecDeque::new()),
         not_empty: Condvar::new(),
     }));
-    let default =
-        || thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1).max(1));
-    for _ in 0..count.unwrap_or_else(default) {
+    for _ in 0..worker_count(count) {
         thread::Builder::new().name("decode".to_owned()).spawn(|| workers.work())?;
     }
     // Unit tests start them more than once: the first ones are used.

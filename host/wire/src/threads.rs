@@ -17,14 +17,19 @@ pub fn health_runtime() -> Result<Runtime> {
     Builder::new_multi_thread().worker_threads(1).enable_all().thread_name("health").build()
 }
 
+/// How many threads the runtime of [`create_runtime`] has.
+pub fn network_threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    processors.max(2)
+}
+
 /// A runtime with one thread for each processor that the process may use, at least two. `stack`:
 /// bytes of stack of each thread, which models executed inline may use.
 ///
 /// # Errors
 /// The system starts no threads.
 pub fn create_runtime(stack: usize) -> Result<Runtime> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = processors.max(2);
+    let threads = network_threads();
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
     let handle = Arc::clone(&runtime);
     let first_polls = Arc::new(FirstPolls::default());

@@ -1,5 +1,6 @@
 //! Start, readiness, refusal to start, drain and shutdown.
 
+mod scarce_resources;
 mod shutdown;
 mod startup;
 mod startup_errors;
