@@ -29,6 +29,8 @@ pub struct ModelSource {
     options: Options,
     accelerators: AcceleratorOptions,
     runtime: &'static OnnxRuntime,
+    /// Names the version in the library's log lines.
+    label: String,
     findings: Arc<RunFindings>,
     /// The notes of a plan were logged; each session has the same.
     noted: AtomicBool,
@@ -76,7 +78,8 @@ impl ModelSource {
             preload_cuda(&runtime.origin);
         }
         let (findings, noted) = (Arc::default(), AtomicBool::new(false));
-        Ok(Self { config, graph, options, accelerators, runtime, findings, noted })
+        let label = log_label(&config.model, context.version());
+        Ok(Self { config, graph, options, accelerators, runtime, label, findings, noted })
     }
 
     /// Opens a session, on a GPU or on the CPU.
@@ -88,7 +91,8 @@ impl ModelSource {
         let providers = if gpu.is_some() { &self.accelerators.gpu } else { &self.accelerators.cpu };
         let device = gpu.map(|gpu| SessionDevice { id: gpu.id(), stream: gpu.stream() });
         let options = Options { providers: providers.clone(), device, ..self.options.clone() };
-        let session = OnnxSession::open(runtime, &self.graph, &options, gpu).map_err(|fault| {
+        let opened = OnnxSession::open(runtime, &self.label, &self.graph, &options, gpu);
+        let session = opened.map_err(|fault| {
             let (model, file) = (&config.model, self.graph.file.display());
             self.graph
                 .explain(fault)
@@ -118,6 +122,11 @@ impl ModelSource {
             log: log.clone(),
         })
     }
+}
+
+/// Names a model version in the library's log lines.
+pub fn log_label(model: &str, version: i64) -> String {
+    format!("model '{model}' version {version}")
 }
 
 pub struct OnnxModel {

@@ -6,7 +6,7 @@ use crate::accelerators::AcceleratorSettings;
 use crate::execute::OnnxInstance;
 use crate::external_data;
 use crate::gpu::GpuInstance;
-use crate::model::{ModelSource, OnnxModel};
+use crate::model::{ModelSource, OnnxModel, log_label};
 use crate::options::Options;
 use crate::provider::ExecutionProvider;
 use crate::row_probe;
@@ -193,12 +193,13 @@ impl<F: ModelFormat> Backend for Engine<F> {
         let options = Options::for_reading();
         graph.check_files(&config.model, &file_places(context), &options.entries)?;
         let place = format!("autofill failed for model '{}'", config.model);
-        let session = OnnxSession::open(self.runtime_library()?, &graph, &options, None).map_err(
-            |fault| {
+        let (runtime, label) =
+            (self.runtime_library()?, log_label(&config.model, context.version()));
+        let session =
+            OnnxSession::open(runtime, &label, &graph, &options, None).map_err(|fault| {
                 let file = graph.file.display();
                 graph.explain(fault).within(format_args!("{place} from {file}"))
-            },
-        )?;
+            })?;
         let (tensors, default_batch) = (session.signature.tensors(), self.default_batch);
         let rows = || row_probe::expect_rows(&session);
         let additions = complete::config_patch(&config, &tensors, default_batch, rows)

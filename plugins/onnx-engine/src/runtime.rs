@@ -5,7 +5,7 @@
 //! release that supports [`API`]. One environment per process, because the library itself has only
 //! one: of two plugins in a process the first to open it receives the log lines of both.
 
-use crate::log::{Logger, on_message};
+use crate::log::{ENVIRONMENT_ID, Logger, on_message};
 use ort_sys::{
     OrtAllocator, OrtAllocatorType, OrtApi, OrtApiBase, OrtEnv, OrtLoggingFunction,
     OrtLoggingLevel, OrtMemType, OrtMemoryInfo, OrtRunOptions, OrtStatus, OrtStatusPtr,
@@ -179,7 +179,7 @@ impl OnnxRuntime {
                     logger,
                     ptr::null_mut(),
                     severity,
-                    c"trtserver".as_ptr(),
+                    ENVIRONMENT_ID.as_ptr(),
                     &raw mut self.env
                 )
             )?;

@@ -5,6 +5,7 @@
 
 use crate::binding::IoBinding;
 use crate::gpu::wait_for_stream;
+use crate::log::ModelScope;
 use crate::options::Options;
 use crate::plugin::ModelGraph;
 use crate::provider_session;
@@ -14,6 +15,7 @@ use ort_sys::{ONNXType, OrtRunOptions, OrtSession, OrtSessionOptions, OrtTypeInf
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
+use std::sync::Arc;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::search::read_c_text;
 use trtserver_framework::shape::MAX_RANK;
@@ -46,6 +48,8 @@ pub struct Signature {
 
 pub struct OnnxSession {
     pub runtime: &'static OnnxRuntime,
+    /// Model and version, for the library's log lines.
+    model: Arc<str>,
     raw: *mut OrtSession,
     pub signature: Signature,
     /// The GPU on whose compute stream it works.
@@ -59,16 +63,19 @@ unsafe impl Send for OnnxSession {}
 unsafe impl Sync for OnnxSession {}
 
 impl OnnxSession {
-    /// `device` is the GPU that the options name.
+    /// `model` is the one that log lines name, `device` the GPU that the options name.
     pub fn open(
         runtime: &'static OnnxRuntime,
+        model: &str,
         graph: &ModelGraph,
         options: &Options,
         device: Option<&Device>,
     ) -> Result<Self, PluginFault> {
         let path = CString::new(graph.file.as_os_str().as_bytes())
             .map_err(|_| PluginFault::invalid("the path of the model holds a NUL byte"))?;
-        let session_options = SessionOptions::new(runtime, options)?;
+        let model = Arc::from(model);
+        let _scope = ModelScope::enter(&model);
+        let session_options = SessionOptions::new(runtime, &model, options)?;
         let (env, options) = (runtime.env, session_options.raw);
         let mut raw = ptr::null_mut();
         // SAFETY: environment and options are alive; path or bytes are read during the call only.
@@ -85,7 +92,8 @@ impl OnnxSession {
             }
         }
         let device = device.cloned();
-        let mut session = Self { runtime, raw, signature: Signature::default(), device };
+        let signature = Signature::default();
+        let mut session = Self { runtime, model: Arc::clone(&model), raw, signature, device };
         session.signature = session.read_signature()?;
         Ok(session)
     }
@@ -211,6 +219,7 @@ impl OnnxSession {
         (output_names, outputs): (&[*const c_char], &mut [*mut OrtValue]),
     ) -> Result<(), PluginFault> {
         debug_assert!(input_names.len() == inputs.len() && output_names.len() == outputs.len());
+        let _scope = self.enter_log();
         // SAFETY: the caller's promise; lengths match.
         unsafe {
             ort!(
@@ -236,8 +245,14 @@ impl OnnxSession {
     /// code uses them during the call.
     pub unsafe fn run_bound(&self, binding: &IoBinding) -> Result<(), PluginFault> {
         let options = self.runtime.run_options;
+        let _scope = self.enter_log();
         // SAFETY: the caller's promise.
         unsafe { ort!(self.runtime, RunWithBinding(self.raw, options, binding.as_ptr())) }
+    }
+
+    /// Log lines of the library on this thread are about this model until the value is dropped.
+    pub fn enter_log(&self) -> ModelScope {
+        ModelScope::enter(&self.model)
     }
 
     pub fn as_ptr(&self) -> *mut OrtSession {
@@ -286,13 +301,21 @@ struct SessionOptions {
 }
 
 impl SessionOptions {
-    fn new(runtime: &'static OnnxRuntime, requested: &Options) -> Result<Self, PluginFault> {
+    fn new(
+        runtime: &'static OnnxRuntime,
+        model: &str,
+        requested: &Options,
+    ) -> Result<Self, PluginFault> {
+        let log_id = CString::new(model)
+            .map_err(|_| PluginFault::invalid("the name of the model holds a NUL byte"))?;
         let mut raw = ptr::null_mut();
         // SAFETY: the out pointer is ours.
         unsafe { ort!(runtime, CreateSessionOptions(&raw mut raw))? };
         let options = Self { runtime, raw };
         // SAFETY: the options are alive.
         unsafe {
+            // Loggers of the session and of its runs have this id.
+            ort!(runtime, SetSessionLogId(raw, log_id.as_ptr()))?;
             ort!(runtime, SetIntraOpNumThreads(raw, requested.intra_threads))?;
             ort!(runtime, SetInterOpNumThreads(raw, requested.inter_threads))?;
             ort!(runtime, SetSessionExecutionMode(raw, requested.mode))?;

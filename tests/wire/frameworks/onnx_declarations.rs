@@ -195,6 +195,26 @@ fn actual_shapes_are_returned_where_the_file_declares_wrong_ones() {
 }
 
 #[test]
+fn lines_of_the_runtime_name_the_model() {
+    let isolated = "parameters { key: \"isolation\" value { string_value: \"process\" } }";
+    let models = [("here", "label", ""), ("apart", "label", isolated)];
+    let server = with(Server::new().flag("--strict-model-config=false"), &models).start();
+    let rows = json!([1, 0, 0, 0, 0, 1, 0, 1, 0]);
+    for (model, _, _) in models {
+        // The library warns that the file declares another shape of the output.
+        infer(&server, model, ("x", "FP32", &[3, 3]), &rows).unwrap();
+        server.wait_for_log_with(&[
+            &format!("onnx runtime: model '{model}' version 1: "),
+            "Expected shape from model",
+        ]);
+    }
+    let log = server.log();
+    let unnamed =
+        |line: &&str| line.contains("onnx runtime: ") && !line.contains("runtime: model '");
+    assert_eq!(log.lines().find(unnamed), None);
+}
+
+#[test]
 fn configured_shapes_of_outputs_win_over_the_file() {
     let x = |dims| tensor("x", "TYPE_FP32", dims);
     let y = |dims| tensor("y", "TYPE_FP32", dims);

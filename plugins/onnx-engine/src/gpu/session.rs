@@ -122,6 +122,7 @@ impl GpuSession {
     /// The values of the binding are valid.
     pub unsafe fn run(&self) -> Result<(), PluginFault> {
         let (session, binding) = (self.model.session.as_ptr(), self.binding.as_ptr());
+        let _scope = self.model.session.enter_log();
         // SAFETY: the binding is of this session; the caller's promise.
         unsafe {
             ort!(self.handles.runtime, RunWithBinding(session, self.handles.run_options, binding))

@@ -17,7 +17,8 @@ fn open(arena: bool) -> OnnxSession {
     assert!(runtime.offers_gpu_api, "{}", runtime.label());
     let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/addsub.onnx"));
     let options = Options { arena, ..Options::for_reading() };
-    OnnxSession::open(runtime, &ModelGraph { file, bytes: None }, &options, None).unwrap()
+    OnnxSession::open(runtime, "model 'm'", &ModelGraph { file, bytes: None }, &options, None)
+        .unwrap()
 }
 
 #[test]

@@ -97,6 +97,7 @@ pub fn table() -> OrtApi {
         SetInterOpNumThreads: SetNumThreads,
         SetIntraOpNumThreads: SetNumThreads,
         SetSessionExecutionMode: SetMode,
+        SetSessionLogId,
         SetSessionGraphOptimizationLevel: SetLevel,
         UpdateCUDAProviderOptions,
         UpdateCUDAProviderOptionsWithValue,

@@ -100,6 +100,7 @@ ignored! {
     SetMode(*mut OrtSessionOptions, ExecutionMode);
     SetLevel(*mut OrtSessionOptions, GraphOptimizationLevel);
     Switch(*mut OrtSessionOptions);
+    SetSessionLogId(*mut OrtSessionOptions, *const c_char);
     SetRunLevel(*mut OrtRunOptions, c_int);
 }
 
