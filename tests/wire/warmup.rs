@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use trtserver_tests::control::explicit;
 use trtserver_tests::http1::request;
 use trtserver_tests::isolated::process;
-use trtserver_tests::{LoadGate, Running, Server, dist, probe};
+use trtserver_tests::{LoadGate, Running, Server, dist, probe, root};
 
 const INPUT: &str = "data_type: TYPE_FP32 dims: 2";
 
@@ -295,17 +295,26 @@ fn granted(server: &Running, own: i32, wanted: i32) -> i32 {
     if any || wanted >= own || wanted >= lowest { wanted } else { own }
 }
 
+/// Niceness of the server's first thread.
+fn own_niceness(server: &Running) -> i32 {
+    nice(&format!("/proc/{}/stat", server.process().pid().as_raw_nonzero()))
+}
+
+/// A server that is started with a niceness of this much more.
+fn started_under_nice(more: &str) -> Server {
+    let program = format!("{}/bin/trtserver", dist().display());
+    Server::new().program(["nice", "-n", more, &program])
+}
+
 #[test]
 fn instance_threads_have_niceness_of_model_priority() {
-    // Started with a higher niceness, a server without privileges may not lower it.
-    for more in ["0", "3"] {
+    for more in ["0", "3", "15"] {
         niceness_of_model_priority(more);
     }
 }
 
 fn niceness_of_model_priority(more: &str) {
-    let program = format!("{}/bin/trtserver", dist().display());
-    let started = || Server::new().program(["nice", "-n", more, &program]);
+    let started = || started_under_nice(more);
     let config = |name: &str, priority: &str| {
         let priority = format!("optimization {{ priority: PRIORITY_{priority} }}\n");
         probe(name, &[]) + if priority.contains("NONE") { "" } else { &priority }
@@ -316,11 +325,9 @@ fn niceness_of_model_priority(more: &str) {
         .iter()
         .fold(started(), |server, (name, priority, _)| server.model(name, config(name, priority)));
     let server = all.start();
-    let own =
-        |server: &Running| nice(&format!("/proc/{}/stat", server.process().pid().as_raw_nonzero()));
-    for (name, _, wanted) in rows {
+    for (name, _, added) in rows {
         let got = nice_of(server.process().pid(), &format!("{name}/1#0"));
-        assert_eq!(got, granted(&server, own(&server), wanted), "{name}, nice -n {more}");
+        assert_eq!(got, (own_niceness(&server) + added).min(19), "{name}, nice -n {more}");
         server.wait_for_log_with(&[
             &format!("model '{name}' instance {name}_0_cpu"),
             &format!("nice value {got}"),
@@ -331,7 +338,66 @@ fn niceness_of_model_priority(more: &str) {
 
     // No model has a lower priority.
     let server = started().model("none", config("none", "NONE")).start();
-    assert_eq!(nice_of(server.process().pid(), "none/1#0"), granted(&server, own(&server), 0));
+    assert_eq!(nice_of(server.process().pid(), "none/1#0"), own_niceness(&server));
+}
+
+#[test]
+fn all_threads_of_a_model_have_one_niceness() {
+    // The tests may run under `nice`, too; 19 is the niceness of PRIORITY_MIN.
+    let most = (18 - nice("/proc/self/stat")).min(10);
+    for more in [0, most] {
+        one_niceness_of_a_model(&more.to_string());
+    }
+}
+
+/// The pools of ONNX Runtime have two threads beside those of the instances.
+fn one_niceness_of_a_model(more: &str) {
+    let graph = root().join("tests/models/completion/label/1/model.onnx");
+    let graph = fs::read(&graph).unwrap_or_else(|e| panic!("{}: {e}", graph.display()));
+    let text = |key: &str, value: &str| {
+        format!("parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }}\n")
+    };
+    let (pool, apart) = (text("intra_op_thread_count", "3"), text("isolation", "process"));
+    let low = "optimization { priority: PRIORITY_MIN }\n";
+    let models = [
+        ("plain", pool.clone()),
+        ("low", pool.clone() + low),
+        ("plain_apart", pool.clone() + &apart),
+        ("low_apart", pool.clone() + &apart + low),
+    ];
+    let server = started_under_nice(more)
+        .flag("--strict-model-config=false")
+        .flag("--model-control-mode=explicit");
+    let add = |server: Server, (name, config): &(&str, String)| {
+        let server = server.model(name, config).file(&format!("{name}/1/model.onnx"), &graph);
+        if name.starts_with("plain") { server } else { server.flag(format!("--load-model={name}")) }
+    };
+    let server = models.iter().fold(server, add).start();
+    // Loaded while others serve.
+    for name in ["plain", "plain_apart"] {
+        let response = server.post(&format!("/v2/repository/models/{name}/load"), &[], "");
+        assert_eq!(response.status, 200, "{}", response.text());
+    }
+    let (own, pid) = (own_niceness(&server), server.process().pid());
+    for (name, wanted) in [("plain_apart", own), ("low_apart", 19)] {
+        let all = threads(process(&server, name));
+        // Two of the pool, the instance and the process's own.
+        assert!(all.len() > 3, "{name}: {all:?}");
+        assert!(all.iter().all(|(_, nice)| *nice == wanted), "{name}, nice -n {more}: {all:?}");
+    }
+    let all = threads(pid);
+    // The pool's threads have the name of the one that opened the model.
+    let opened: Vec<_> = all.iter().filter(|(thread, _)| thread == "open").collect();
+    assert_eq!(opened.len(), 2, "{all:?}");
+    assert!(opened.iter().all(|(_, nice)| *nice == 19), "{all:?}");
+    assert_eq!(nice_of(pid, "low/1#0"), 19);
+    assert_eq!(nice_of(pid, "plain/1#0"), own);
+    // None has the niceness of loads, or less than the server.
+    assert!(all.iter().all(|(_, nice)| *nice >= own && *nice != own + 7), "{own}: {all:?}");
+    let refused = "models are loaded at normal priority";
+    let can_restore = granted(&server, own + 1, own) == own && own < 12;
+    assert_eq!(!can_restore, server.log().contains(refused), "{own}: {}", server.log());
+    assert!(server.stop().success());
 }
 
 #[test]
@@ -342,12 +408,13 @@ fn isolated_model_is_loaded_at_low_priority() {
     let gate = LoadGate::reach(&server);
     let child = process(&server, "gated");
     // A niceness that could not be taken back is not set.
-    let restorable = granted(&server, 1, 0) == 0;
-    assert_eq!(nice_of(child, "gated/1#0"), if restorable { 7 } else { 0 });
+    let own = own_niceness(&server);
+    let restorable = granted(&server, own + 1, own) == own && own < 12;
+    assert_eq!(nice_of(child, "gated/1#0"), if restorable { own + 7 } else { own });
     gate.open();
     assert_eq!(waiting.response().status, 200);
     let all = threads(child);
-    assert!(all.iter().all(|(_, nice)| *nice == 0), "{all:?}");
+    assert!(all.iter().all(|(_, nice)| *nice == own), "{all:?}");
     assert!(server.stop().success());
 }
 

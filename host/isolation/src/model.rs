@@ -81,9 +81,9 @@ impl IsolatedModel for ProcessModel {
         Arc::clone(&self.shared.inputs)
     }
 
-    fn end_low_priority(&self, nice: i32) {
+    fn end_low_priority(&self) {
         if let Some(process) = self.shared.process() {
-            process.end_low_priority(nice);
+            process.end_low_priority();
         }
     }
 

@@ -79,10 +79,10 @@ impl Process {
         ProcessMemory::from_pid(self.pid()?)
     }
 
-    /// Its load has ended: threads with the low priority of loads serve at `nice` from now on.
-    pub fn end_low_priority(&self, nice: i32) {
+    /// Its load has ended: takes the low priority of loads back from its threads.
+    pub fn end_low_priority(&self) {
         if let Some(pid) = self.pid() {
-            load_priority::restore_process(pid, nice);
+            load_priority::restore_process(pid);
         }
     }
 

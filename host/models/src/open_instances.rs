@@ -110,9 +110,8 @@ impl OpenInstances {
 
     /// Ends the low priority of loads in the processes of an isolated model.
     pub(super) fn end_low_priority(&self) {
-        let nice = self.all().first().map_or(0, |instance| instance.plan.nice);
         let models = self.opened.models.iter().filter_map(|(_, model)| model.upgrade());
-        models.for_each(|model| model.end_low_priority(nice));
+        models.for_each(|model| model.end_low_priority());
     }
 
     /// The backend's model of a file.

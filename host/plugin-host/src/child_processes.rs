@@ -80,8 +80,8 @@ pub trait IsolatedModel: Send + Sync {
     /// The arena of the inputs: network threads receive tensors there, which saves a copy.
     fn input_arena(&self) -> Arc<Arena>;
 
-    /// The load has ended: the process serves at `nice` from now on.
-    fn end_low_priority(&self, nice: i32);
+    /// The load has ended: the process serves at its own priority from now on.
+    fn end_low_priority(&self);
 
     /// Whether the model serves, for lookups that do not keep it open.
     fn health(&self) -> Arc<Health>;

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 #[test]
 fn threads_started_during_a_load_get_their_priority_back() {
-    let before = nice();
+    let before = server_nice();
     let loaded = std::thread::spawn(move || {
         let low = LowPriority::begin();
         let during = nice();
@@ -19,11 +19,11 @@ fn threads_started_during_a_load_get_their_priority_back() {
         });
         let inherited = reported.recv().unwrap();
         drop(low);
-        restore_started(before);
+        restore_started();
         go.send(()).unwrap();
         (during, nice(), inherited, started.join().unwrap())
     });
-    let expected = if is_restorable() { LOAD_NICE } else { before };
+    let expected = if is_restorable() { load_nice() } else { before };
     assert_eq!(loaded.join().unwrap(), (expected, before, expected, before));
     assert_eq!(nice(), before);
 }

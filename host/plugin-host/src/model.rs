@@ -124,10 +124,10 @@ impl BackendModel {
         }
     }
 
-    /// The load has ended: the process of an isolated model serves at `nice` from now on.
-    pub fn end_low_priority(&self, nice: i32) {
+    /// The load has ended: the process of an isolated model serves at its own priority from now on.
+    pub fn end_low_priority(&self) {
         if let Placement::Isolated(remote) = &self.placement {
-            remote.end_low_priority(nice);
+            remote.end_low_priority();
         }
     }
 

@@ -17,7 +17,7 @@
 //! | `REPORTED` | `plugin-host/src/crash_report.rs` | a signal handler gets no other state |
 //! | `HOST` | `plugin-host/src/host_state.rs` | the C interface passes functions of the host no pointer to it |
 //! | `LIBRARIES` | `plugin-host/src/library/mod.rs` | the loader's list of libraries is process-wide |
-//! | `PRIORITIES` | `plugin-host/src/load_priority.rs` | thread ids and the right to a niceness are of the process |
+//! | `PRIORITIES` | `plugin-host/src/load_priority.rs` | thread ids, the server's niceness and the right to one are of the process |
 //! | `OWNER` | `plugin-host/src/shared_objects.rs` | the name contains the process id; `main` releases it, whatever is still open |
 //! | `DRIVER` | `device/src/driver.rs` | `cuInit` is called once in a process; backends ask for devices through the C interface |
 //! | `WORKERS` | `wire/src/decode_workers.rs` | a reference in the future of each request, which is moved several times, would make requests dearer that need no worker |

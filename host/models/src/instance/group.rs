@@ -1,6 +1,7 @@
 //! Expands the instance groups of a normalised configuration into single instances.
 
 use super::priority::InstancePriority;
+use trtserver_plugin_host::load_priority::model_nice;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -81,7 +82,7 @@ pub fn plan_instances<'a>(
                         (named, _) => named.to_owned(),
                     },
                     priority,
-                    nice: priority.nice(max_asked),
+                    nice: model_nice(priority.nice(max_asked)),
                 });
             };
             match kind {

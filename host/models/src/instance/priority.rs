@@ -1,7 +1,9 @@
 //! Priority of a model's instances: the niceness of their threads and the priority of their
 //! streams.
 
+use trtserver_base::error::{Error, Result};
 use trtserver_device::StreamPriority;
+use trtserver_plugin_host::load_priority::server_nice;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_optimization_policy::ModelPriority;
 
@@ -23,7 +25,8 @@ impl InstancePriority {
         }
     }
 
-    /// As TRTIS set it (docs/protocol/v1.md §8.1), but the default is above 0 only if `max_asked`:
+    /// What the model's threads add to the niceness of the server, as TRTIS set it
+    /// (docs/protocol/v1.md §8.1), but the default is above 0 only if `max_asked`:
     /// a model of the server has `PRIORITY_MAX`. Otherwise network threads would preempt instances
     /// of niceness 5 without benefit, which costs a small model a quarter of its throughput.
     pub fn nice(self, max_asked: bool) -> i32 {
@@ -43,8 +46,34 @@ impl InstancePriority {
     }
 }
 
-/// Sets the niceness of this thread and of threads that it will start. Returns the actual niceness:
-/// a process that was started with a higher one may not lower it, which is not an error.
+/// Calls `open` at the niceness of a model's instances, which threads that it starts inherit. On a
+/// thread of its own unless that is the server's niceness: this thread may be unable to take
+/// another one back.
+///
+/// # Errors
+/// The system starts no further thread.
+pub fn open_at_niceness<T: Send>(
+    nice: i32,
+    stack: usize,
+    open: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
+    if nice == server_nice() {
+        return open();
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("open".into()).stack_size(stack);
+        let opened = thread.spawn_scoped(scope, || {
+            set_niceness(nice);
+            open()
+        });
+        let failed =
+            |e| Error::internal(format!("the thread that opens a model did not start: {e}"));
+        opened.map_err(failed)?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Sets the niceness of this thread and of threads that it will start. Returns the actual niceness,
+/// which stays as it was if the system refuses.
 pub fn set_niceness(nice: i32) -> i32 {
     let _ = rustix::process::setpriority_process(None, nice);
     rustix::process::getpriority_process(None).unwrap_or(0)

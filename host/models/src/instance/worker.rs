@@ -160,7 +160,7 @@ impl InstanceWorker {
         }
         if low.is_some() {
             drop(low);
-            load_priority::restore_started(self.plan.nice);
+            load_priority::restore_started();
         }
         let watch = streams.gpu().map(|gpu| {
             let broken = self.broken_observer();
@@ -181,7 +181,7 @@ impl InstanceWorker {
 
     fn serve(self, instance: BackendInstance) {
         // A network thread has neither this thread's niceness nor its streams nor a larger stack.
-        let inline = self.plan.nice == 0
+        let inline = self.plan.nice == load_priority::server_nice()
             && self.plan.kind != Kind::Gpu
             && self.model.backend.facts.stack_bytes <= DEFAULT_STACK;
         match AnyThread::new(instance) {
@@ -270,7 +270,7 @@ impl InstanceWorker {
         let completes = may_wait
             && batch.none_waiting
             && batch.requests.len() == 1
-            && self.plan.nice == 0
+            && self.plan.nice == load_priority::server_nice()
             && !self.decoupled;
         let _completes = completes.then(InlineCompletion::grant);
         let requests = &mut batch.requests;

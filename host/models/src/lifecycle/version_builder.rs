@@ -11,6 +11,7 @@ use crate::instance::group::{InstancePlan, plan_instances};
 use crate::instance::limit::{InstanceLimit, InstanceReservation};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::load_progress::LoadProgress;
+use crate::instance::priority::open_at_niceness;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::InstanceWorker;
 use parking_lot::Mutex;
@@ -129,7 +130,11 @@ impl VersionBuilder {
         progress.expects(count);
         let reserved = self.instance_limit.reserve(count, &self.subject(number))?;
         let signature = self.signature.with_owner(LedgerOwner::version(&self.config.name, number));
-        let models = self.open_models(&signature, number, dir_name, &plans)?;
+        let nice = plans.first().map_or_else(load_priority::server_nice, |plan| plan.nice);
+        let stack = self.backend.facts.stack_bytes;
+        let models = open_at_niceness(nice, stack, || {
+            self.open_models(&signature, number, dir_name, &plans)
+        })?;
         let Some(first) = models.first() else {
             return Err(Error::internal(format!("{} has no instances", self.subject(number))));
         };

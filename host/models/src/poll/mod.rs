@@ -28,12 +28,13 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use trtserver_base::clock::now_ns;
 use trtserver_model_store::ModelRepositories;
+use trtserver_plugin_host::load_priority::model_nice;
 use watch::WatchHints;
 
 /// Every this many intervals everything is looked at, also what file events cover: an event may be
 /// lost.
 const FULL_LOOK: u64 = 20;
-/// Niceness of the polling thread.
+/// Added to the server's niceness for the polling thread.
 const NICE: i32 = 10;
 
 /// The state of the polling thread: what it has seen, what is due, and which loads failed.
@@ -107,7 +108,7 @@ impl RepositoryPoller {
     }
 
     fn run(mut self, runtime: &Handle) {
-        set_niceness(NICE);
+        set_niceness(model_nice(NICE));
         let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
         let (mut next_poll, mut polls) = (now_ns().saturating_add(interval), 0_u64);
         loop {
