@@ -118,7 +118,10 @@ enum {
   TRTS_BACKEND_OPERATION_LIBRARIES = 131072, /* with LISTS_FIELDS: it uses model_operations.op_library_filename */
   /* it completes models with the batch size of the setting `default-max-batch-size`, which was 1 in v1.x: with a start line of
      v1.x the host sets it to 1, unless the operator sets it */
-  TRTS_BACKEND_V1_BATCH_SIZE = 262144
+  TRTS_BACKEND_V1_BATCH_SIZE = 262144,
+  /* its setting `version` is its own, such as the generation of its framework; without this flag the host takes it: it is
+     the version of the plugin that models get */
+  TRTS_BACKEND_OWN_VERSION = 524288
 };
 
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a

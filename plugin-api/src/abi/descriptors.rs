@@ -171,6 +171,9 @@ pub mod backend_flags {
     /// It completes models with the batch size of the setting `default-max-batch-size`, which was 1
     /// in v1.x: with a start line of v1.x the host sets it to 1, unless the operator sets it.
     pub const V1_BATCH_SIZE: u32 = 262144;
+    /// Its setting `version` is its own, such as the generation of its framework. Without this flag
+    /// the host takes it: it is the version of the plugin that models get.
+    pub const OWN_VERSION: u32 = 524288;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.

@@ -12,6 +12,7 @@ use crate::saved_model::{SignatureSelection, read_meta_graph};
 use crate::session;
 use crate::signature::Signature;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::complete::{ConfigAdditions, SETTING, default_batch, is_needed};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
@@ -25,9 +26,16 @@ use trtserver_plugin_api::author::{
 /// Parameter of a model: which of the libraries it runs on that the settings `library-NAME` name.
 pub const LIBRARY_PARAMETER: &str = "TF_LIBRARY";
 
+/// Setting: the generation of TensorFlow, as in Triton.
+const VERSION_SETTING: &str = "version";
+
 pub struct TensorFlow {
     dir: PathBuf,
     library: Option<String>,
+    /// The generation that the operator has chosen, `1` or `2`.
+    generation: Option<&'static str>,
+    /// The log says that the library is of another generation.
+    noted: AtomicBool,
     default_batch: usize,
 }
 
@@ -39,7 +47,7 @@ impl TensorFlow {
     ) -> Result<&'static TensorFlowRuntime, PluginFault> {
         let Some(name) = context.parameter(LIBRARY_PARAMETER).filter(|name| !name.is_empty())
         else {
-            return runtime::open_runtime(self.library.as_deref(), &self.dir);
+            return self.default_library(context);
         };
         let setting = format!("{}-{name}", search::SETTING);
         let path = context.setting(&setting).ok_or_else(|| {
@@ -51,6 +59,30 @@ impl TensorFlow {
         })?;
         runtime::open_runtime(Some(path), &self.dir)
             .map_err(|fault| fault.within(format_args!("model '{}'", context.name())))
+    }
+
+    /// The library of models that ask for none: that of the chosen generation, if the operator names
+    /// one for it.
+    fn default_library(
+        &self,
+        context: &ModelContext,
+    ) -> Result<&'static TensorFlowRuntime, PluginFault> {
+        let of_generation = self
+            .generation
+            .and_then(|generation| context.setting(&format!("{}-{generation}", search::SETTING)));
+        let runtime = runtime::open_runtime(of_generation.or(self.library.as_deref()), &self.dir)?;
+        if let Some(generation) = self.generation
+            && runtime.version.split('.').next() != Some(generation)
+            && !self.noted.swap(true, Ordering::Relaxed)
+        {
+            context.log().info(format_args!(
+                "setting '{VERSION_SETTING}' asks for TensorFlow {generation}; TensorFlow {} is used, which runs \
+                 models of both generations (setting '{}-{generation}' names another library)",
+                runtime.version,
+                search::SETTING
+            ));
+        }
+        Ok(runtime)
     }
 
     /// What the file declares and the configuration omits.
@@ -106,7 +138,8 @@ impl Backend for TensorFlow {
             | backend_flags::BATCH_INPUTS
             | backend_flags::LISTS_FIELDS
             | backend_flags::GRAPH_LEVELS
-            | backend_flags::OPERATION_LIBRARIES,
+            | backend_flags::OPERATION_LIBRARIES
+            | backend_flags::OWN_VERSION,
         // KIND_AUTO is the CPU, also on machines with GPUs: whether the library can use them is
         // known once it is open.
         instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
@@ -119,6 +152,8 @@ impl Backend for TensorFlow {
         Ok(Self {
             dir: PathBuf::from(context.dir()),
             library: context.setting(search::SETTING).map(str::to_owned),
+            generation: read_generation(context.setting(VERSION_SETTING))?,
+            noted: AtomicBool::new(false),
             default_batch: default_batch(context.setting(SETTING), complete::DEFAULT_BATCH)?,
         })
     }
@@ -144,5 +179,18 @@ impl Backend for TensorFlow {
             // Not loaded until a model needs it, so that an idle server stays small.
             None => "TensorFlow".to_owned(),
         }
+    }
+}
+
+/// The value of the setting `version`.
+fn read_generation(value: Option<&str>) -> Result<Option<&'static str>, PluginFault> {
+    match value {
+        None => Ok(None),
+        Some("1") => Ok(Some("1")),
+        Some("2") => Ok(Some("2")),
+        Some(other) => Err(PluginFault::invalid(format!(
+            "--backend-config=tensorflow,{VERSION_SETTING}={other} chooses the generation of TensorFlow, which is 1 \
+             or 2; the parameter 'backend_version' of a model chooses a version of this backend"
+        ))),
     }
 }

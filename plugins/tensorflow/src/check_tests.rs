@@ -95,6 +95,35 @@ fn shapes_are_compared_with_both_in_the_error() {
 }
 
 #[test]
+fn configured_shapes_replace_those_that_contradict_them() {
+    let both = |max_batch_size, known: &[i64], own: &[i64]| {
+        let mut c = config();
+        (c.max_batch_size, c.inputs) = (max_batch_size, vec![decl("a", dtype::FP32, own)]);
+        let mut signature = signature();
+        signature.inputs = vec![tensor("a", 1, Some(known))];
+        let notes = prefer_configured_shapes(&c, &mut signature);
+        (signature.inputs.remove(0).dims.unwrap(), notes.len())
+    };
+    for (max_batch_size, known, own, want, notes) in [
+        (0, &[-1, 1][..], &[1][..], &[1][..], 1),
+        (0, &[-1, 1], &[3, 1], &[-1, 1], 0),
+        (0, &[], &[1], &[], 0),
+        (0, &[], &[2], &[2], 1),
+        (0, &[0, 2], &[-1, 2], &[0, 2], 0),
+        (8, &[-1, 16], &[16], &[-1, 16], 0),
+        (8, &[-1, 16], &[17], &[-1, 17], 1),
+        (8, &[4, 16], &[16], &[-1, 16], 1),
+        (8, &[], &[1], &[-1, 1], 1),
+    ] {
+        assert_eq!(both(max_batch_size, known, own), (want.to_vec(), notes), "{known:?} {own:?}");
+    }
+    // What the file does not say is not compared.
+    let (c, mut unknown) = (config(), signature());
+    assert!(prefer_configured_shapes(&c, &mut unknown).is_empty());
+    assert_eq!(unknown, signature());
+}
+
+#[test]
 fn types_are_compared_with_both_in_the_error() {
     let mut c = config();
     c.inputs[0].dtype = dtype::FP32;

@@ -107,6 +107,11 @@ impl Model for TensorFlowModel {
             }
         };
         complete_from_graph(&mut signature, &session);
+        if !file.is_saved_model {
+            for note in check::prefer_configured_shapes(&config, &mut signature) {
+                context.log().warning(format_args!("model '{}': {note}", config.model));
+            }
+        }
         let plan = check::check_signature(&config, &signature)?;
         let network = GraphNetwork::new(session, &plan, &config.model, &file.path)?;
         let outputs: Vec<&str> =

@@ -154,15 +154,6 @@ fn graph_defs() -> Vec<Bad> {
             &["model provides at most 2; output 'y' needs inputs that are not configured: w"],
         ),
         graph_def(
-            "wrong_shape",
-            config(&["x FP32 [ -1 ]"], &["y FP32 [ -1, 4 ]"]),
-            &pair,
-            &[
-                "unable to load model 'wrong_shape', output 'y' dims [-1] don't match configuration dims [-1,4]",
-                "the model expects 1 dimensions (shape [-1]) but the model configuration specifies 2",
-            ],
-        ),
-        graph_def(
             "wrong_type",
             config(&["x FP32 [ -1 ]"], &["y INT32 [ -1 ]"]),
             &pair,
@@ -182,15 +173,6 @@ fn graph_defs() -> Vec<Bad> {
             identity(),
             &[placeholder("x", COMPLEX, Some(&[-1])), typed("y", "Identity", &["x"], COMPLEX)],
             &["tensor 'x': the model expects data type complex64 but", "data type TYPE_FP32"],
-        ),
-        graph_def(
-            "fixed_batch",
-            format!("max_batch_size: 8\n{}", config(&["x FP32 [ 4 ]"], &["y FP32 [ 4 ]"])),
-            &[placeholder("x", FLOAT, Some(&[2, 4])), y()],
-            &[
-                "input 'x' dims [2,4] don't match configuration dims [-1,4]: for the model to support \
-                 batching",
-            ],
         ),
         graph_def(
             "unknown_operation",

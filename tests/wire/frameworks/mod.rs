@@ -4,6 +4,7 @@
 mod caffe2;
 mod completion_with_tensorflow;
 mod errors_with_tensorflow;
+mod graph_defs_with_tensorflow;
 mod init_ops_with_tensorflow;
 mod missing_library;
 mod onnx_declarations;

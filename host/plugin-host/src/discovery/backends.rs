@@ -36,7 +36,8 @@ use trtserver_proto::v2::ModelConfig;
 
 /// The model parameter that requests a version.
 pub const VERSION_PARAMETER: &str = "backend_version";
-/// The backend setting with the default version. Taken by the host, not passed to the plugin.
+/// The backend setting with the default version. Taken by the host, and passed only to plugins that
+/// declare `OWN_VERSION`.
 const VERSION_SETTING: &str = "version";
 
 /// The backend setting with the batch size of completed models.
@@ -49,6 +50,8 @@ pub struct Backends {
     adapters: AdapterOptions,
     /// By backend name; the empty name applies to all.
     settings: BTreeMap<String, BTreeMap<String, String>>,
+    /// The setting `version`, by backend name.
+    versions: Arc<BTreeMap<String, String>>,
     /// The start line is one of v1.x.
     trtis_rules: bool,
     /// Held during a scan, which may open libraries.
@@ -94,12 +97,14 @@ impl Backends {
             configured
                 .extend(chosen.remove(VERSION_SETTING).map(|version| (name.clone(), version)));
         }
-        let empty = Inventory { configured: Arc::new(configured), ..Inventory::default() };
+        let versions = Arc::new(configured);
+        let empty = Inventory { configured: Arc::clone(&versions), ..Inventory::default() };
         let backends = Self {
             dirs: dirs.to_vec(),
             child_processes,
             adapters,
             settings,
+            versions,
             trtis_rules,
             scan_lock: Mutex::new(()),
             scan: AtomicU64::new(0),
@@ -269,6 +274,11 @@ impl Backends {
             let set = backend.settings.entry(BATCH_SIZE_SETTING.to_owned());
             set.or_insert_with(|| "1".to_owned());
         }
+        if backend.facts.flags & backend_flags::OWN_VERSION != 0
+            && let Some(version) = self.versions.get(&backend.facts.name)
+        {
+            backend.settings.insert(VERSION_SETTING.to_owned(), version.clone());
+        }
         let declared = &backend.facts.version;
         if let Some(dir) = dir.filter(|dir| !version::matches_requested(declared, dir)) {
             tracing::warn!(
@@ -294,7 +304,7 @@ impl Backends {
         let inventory = self.inventory.load();
         let (model, name) = (&config.name, &config.backend);
         let parameter = config.parameters.get(VERSION_PARAMETER).map(|value| &value.string_value);
-        let (requested, source) = match (parameter, inventory.configured.get(name)) {
+        let (requested, source) = match (parameter, inventory.configured_version(name)) {
             (Some(version), _) => (Some(version), format!("parameter '{VERSION_PARAMETER}'")),
             (None, version) => (version, format!("--backend-config={name},{VERSION_SETTING}=…")),
         };

@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
 use trtserver_library_file::FileStamp;
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 
 /// What the latest scan of the backend directories found. Replaced as a whole by the next scan.
 #[derive(Default)]
@@ -124,6 +125,13 @@ impl Inventory {
         self.usable.iter().filter(move |i| i.name() == name)
     }
 
+    /// The default version chosen by the operator, unless that setting is the backend's own.
+    pub fn configured_version(&self, name: &str) -> Option<&String> {
+        let is_own =
+            |i: &Arc<BackendVersion>| i.backend.facts.flags & backend_flags::OWN_VERSION != 0;
+        self.configured.get(name).filter(|_| !self.versions(name).any(is_own))
+    }
+
     /// The version of `name` that equals `requested`, else all versions that match it, newest
     /// first.
     pub fn matching(&self, name: &str, requested: &str) -> Vec<&Arc<BackendVersion>> {
@@ -139,7 +147,7 @@ impl Inventory {
     /// The version for models that request none: the configured one if it is installed, else the
     /// newest. Versions that fail to open come last.
     pub fn default_version(&self, name: &str) -> Option<&Arc<BackendVersion>> {
-        let configured = self.configured.get(name);
+        let configured = self.configured_version(name);
         let mut candidates = configured.map_or(Vec::new(), |v| self.matching(name, v));
         if candidates.is_empty() {
             candidates = self.versions(name).collect();
