@@ -2,7 +2,7 @@
 //! with libFuzzer; a unit test runs it over `fuzz/seeds`.
 
 use crate::netdef;
-use crate::translate::{self, NetInput, NetInputs, tensor::element};
+use crate::translate::{self, NetInput, NetInputs, NetOutputs, tensor::element};
 use prost::Message;
 use std::collections::HashSet;
 
@@ -29,12 +29,15 @@ pub fn caffe2_netdef(bytes: &[u8]) {
     // Encoded, because NaN differs from itself.
     let decoded = netdef::read_net(&encoded).map(|net| net.encode_to_vec());
     assert_eq!(decoded, Ok(encoded));
-    let inputs = NetInputs::from_nets(&init, &predict).required.into_iter().collect::<HashSet<_>>();
+    let outputs = NetOutputs::from_net(&predict, &[], &[]);
+    let inputs = NetInputs::from_nets(&init, &predict, &outputs);
+    let inputs = inputs.required.into_iter().collect::<HashSet<_>>();
     let inputs: Vec<NetInput> = inputs
         .into_iter()
         .map(|name| NetInput { name, element: element::FLOAT, dims: vec![-1, 3, 8, 8] })
         .collect();
-    let Ok(model) = translate::translate_nets(init, predict, &inputs, MAX_BYTES) else { return };
+    let translated = translate::translate_nets(init, predict, &inputs, &outputs, MAX_BYTES);
+    let Ok(model) = translated else { return };
     let graph = model.graph.unwrap_or_default();
     let mut written: HashSet<&str> = HashSet::new();
     for name in graph.input.iter().map(|input| &input.name) {

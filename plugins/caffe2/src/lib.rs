@@ -19,7 +19,7 @@ mod translate;
 
 use files::{DEFAULT_FILE, NetFiles};
 use prost::Message;
-use translate::{NetInputs, NetPart};
+use translate::{NetInputs, NetOutputs, NetPart};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files;
@@ -47,12 +47,16 @@ impl ModelFormat for Caffe2 {
         let files = NetFiles::find(context.name(), context.file(), in_version_dir)?;
         config::check_types(config)?;
         let (init, predict) = files.read(context.name())?;
+        let configured: Vec<String> =
+            config.outputs.iter().map(|output| output.name.clone()).collect();
+        let outputs = NetOutputs::from_net(&predict, &configured, &config.facts.host_outputs);
         let inputs = config::net_inputs(
             config,
             context.config_pb(),
-            &NetInputs::from_nets(&init, &predict),
+            &NetInputs::from_nets(&init, &predict, &outputs),
         )?;
-        let model = translate::translate_nets(init, predict, &inputs, translate::MAX_BYTES);
+        let model =
+            translate::translate_nets(init, predict, &inputs, &outputs, translate::MAX_BYTES);
         let model = model.map_err(|refusal| {
             let file = match refusal.net {
                 NetPart::Init => &files.init,

@@ -76,6 +76,33 @@ fn platform_and_outputs_are_completed() {
     assert!(server.stop().success());
 }
 
+/// The text of a net that adds its inputs and lists no `external_output`, as old exporters write it.
+#[test]
+fn net_without_external_output_is_served() {
+    let net = r#"
+        op { input: "INPUT0" input: "INPUT1" output: "OUTPUT1" type: "Sub" }
+        op { input: "INPUT0" input: "INPUT1" output: "OUTPUT0" type: "Add" }
+        external_input: "INPUT0" external_input: "INPUT1"
+    "#;
+    let inputs = r#"
+        max_batch_size: 8
+        input { name: "INPUT0" data_type: TYPE_FP32 dims: 16 }
+        input { name: "INPUT1" data_type: TYPE_FP32 dims: 16 }
+    "#;
+    let server = copies(Server::new(), &["configured", "completed"])
+        .file("configured/1/model.netdef", net)
+        .file("completed/1/model.netdef", net)
+        .model("completed", inputs)
+        .flag("--strict-model-config=false")
+        .start();
+    for (name, outputs) in [("configured", 2), ("completed", 1)] {
+        adds(&server, name);
+        let config = server.get(&format!("/v2/models/{name}/config")).json();
+        assert_eq!(config["output"].as_array().map(Vec::len), Some(outputs), "{config}");
+    }
+    assert!(server.stop().success());
+}
+
 #[test]
 fn damaged_files_fail_their_model_alone() {
     let relu = |input: &str, output: &str| {

@@ -46,16 +46,66 @@ pub struct NetInputs {
 }
 
 impl NetInputs {
-    pub fn from_nets(init: &NetDef, predict: &NetDef) -> Self {
+    /// `outputs` are those of the model.
+    pub fn from_nets(init: &NetDef, predict: &NetDef, outputs: &NetOutputs) -> Self {
         let written: HashSet<&String> = init.op.iter().flat_map(|op| &op.output).collect();
         let mut read: HashSet<&String> = predict.op.iter().flat_map(|op| &op.input).collect();
-        read.extend(&predict.external_output);
+        read.extend(&outputs.names);
         let (required, optional) = predict
             .external_input
             .iter()
             .cloned()
             .partition(|name| read.contains(name) && !written.contains(name));
         Self { required, optional }
+    }
+}
+
+/// The blobs that are outputs of the model.
+#[derive(Debug, Clone)]
+pub struct NetOutputs {
+    pub names: Vec<String>,
+    source: OutputSource,
+}
+
+/// What names the outputs. Old exporters write no `external_output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutputSource {
+    ExternalOutput,
+    Configuration,
+    LastOperator,
+}
+
+impl NetOutputs {
+    /// The predict net's `external_output`; if it lists none, the `configured` outputs, else those
+    /// of its last operator. `of_host` are outputs that the host adds.
+    pub fn from_net(predict: &NetDef, configured: &[String], of_host: &[String]) -> Self {
+        let last = predict.op.last().map_or(&[][..], |op| &op.output);
+        let (names, source) = match (predict.external_output.as_slice(), configured) {
+            ([], []) => (last, OutputSource::LastOperator),
+            ([], configured) => (configured, OutputSource::Configuration),
+            (listed, _) => {
+                let names = listed.to_vec();
+                return Self { names, source: OutputSource::ExternalOutput };
+            }
+        };
+        Self { names: [names, of_host].concat(), source }
+    }
+}
+
+impl OutputSource {
+    /// An output of this name, for messages.
+    fn label(self, name: &str) -> String {
+        match self {
+            Self::ExternalOutput => format!("external_output '{name}'"),
+            Self::Configuration => {
+                format!(
+                    "output '{name}' of the model configuration (the net lists no external_output)"
+                )
+            }
+            Self::LastOperator => {
+                format!("output '{name}' of the last operator (the net lists no external_output)")
+            }
+        }
     }
 }
 
@@ -69,7 +119,7 @@ enum BlobState {
 }
 
 /// Translates the nets. `inputs` become the inputs of the model and replace blobs of the
-/// initialization net.
+/// initialization net, `outputs` its outputs.
 ///
 /// # Errors
 /// The nets do not fit together, or use what is not supported: names the operator and its output.
@@ -77,6 +127,7 @@ pub fn translate_nets(
     init: NetDef,
     predict: NetDef,
     inputs: &[NetInput],
+    outputs: &NetOutputs,
     max_bytes: usize,
 ) -> Result<ModelProto, TranslationRefusal> {
     let at = |net| move |text| TranslationRefusal { net, text };
@@ -88,7 +139,6 @@ pub fn translate_nets(
         let value = translation.graph.input(input.clone());
         translation.blobs.insert(input.name.clone(), BlobState::GraphValue(value));
     }
-    let outputs = predict.external_output.clone();
     let absent = "which no operator before it writes and which is not an input";
     translation.run(predict, absent).map_err(at(NetPart::Predict))?;
     let outputs = translation.outputs(outputs, inputs).map_err(at(NetPart::Predict))?;
@@ -146,35 +196,41 @@ impl Translation {
     /// The values of the net's outputs.
     fn outputs(
         &self,
-        names: Vec<String>,
+        NetOutputs { names, source }: &NetOutputs,
         inputs: &[NetInput],
     ) -> Result<Vec<(String, GraphValue)>, String> {
         if names.is_empty() {
-            return Err("the net lists no external_output".to_owned());
+            return Err(
+                "the net lists no external_output, and its last operator has no output".to_owned()
+            );
         }
         let mut outputs: Vec<(String, GraphValue)> = Vec::new();
         for name in names {
-            if outputs.iter().any(|(other, _)| *other == name) {
+            if outputs.iter().any(|(other, _)| other == name) {
                 continue;
             }
-            let value = match self.blobs.get(&name) {
+            let value = match self.blobs.get(name) {
                 Some(BlobState::GraphValue(value)) => *value,
+                // Nobody asked for it.
+                Some(BlobState::NotComputed { .. }) if *source == OutputSource::LastOperator => {
+                    continue;
+                }
                 Some(BlobState::NotComputed { operator }) => {
+                    let output = source.label(name);
                     return Err(format!(
-                        "external_output '{name}' is an output of {operator} that is not computed when a model is served"
+                        "{output} is an output of {operator} that is not computed when a model is served"
                     ));
                 }
-                None => return Err(format!("no operator writes external_output '{name}'")),
+                None => return Err(format!("no operator writes {}", source.label(name))),
             };
             let overwritten =
-                inputs.iter().any(|input| input.name == name) && !self.graph.is_input(value, &name);
+                inputs.iter().any(|input| input.name == *name) && !self.graph.is_input(value, name);
             if overwritten {
                 return Err(format!(
-                    "blob '{name}' is an input that the net overwrites and lists as external_output, so the name has two \
-                     meanings"
+                    "blob '{name}' is an input that the net overwrites and an output, so the name has two meanings"
                 ));
             }
-            outputs.push((name, value));
+            outputs.push((name.clone(), value));
         }
         Ok(outputs)
     }

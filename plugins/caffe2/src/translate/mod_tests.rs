@@ -13,7 +13,17 @@ fn image() -> NetInput {
 }
 
 fn run(init: &str, predict: &str) -> Result<ModelProto, TranslationRefusal> {
-    translate_nets(net(init), net(predict), &[image()], 1 << 20)
+    run_with(init, predict, &[])
+}
+
+fn run_with(
+    init: &str,
+    predict: &str,
+    configured: &[&str],
+) -> Result<ModelProto, TranslationRefusal> {
+    let (predict, configured) = (net(predict), configured.iter().map(|&name| name.to_owned()));
+    let outputs = NetOutputs::from_net(&predict, &configured.collect::<Vec<_>>(), &[]);
+    translate_nets(net(init), predict, &[image()], &outputs, 1 << 20)
 }
 
 const EMPTY: &str = "name: \"init\"";
@@ -42,6 +52,36 @@ fn outputs_without_a_node_of_their_own_are_copied() {
     let copies: Vec<&str> = graph.node.iter().map(|node| &node.output[0][..]).collect();
     assert_eq!(copies, ["y", "z", "w"]);
     assert_eq!(graph.output.len(), 4);
+}
+
+#[test]
+fn net_without_external_output_has_the_configured_outputs_or_those_of_its_last_operator() {
+    let predict = r#"
+        op { input: "x" output: "a" type: "Relu" } op { input: "a" output: "b" type: "Tanh" }
+        op { input: "b" output: "y" output: "mask" type: "Dropout" } external_input: "x""#;
+    let listed = format!("{predict} external_output: \"b\"");
+    for (predict, configured, want) in [
+        (predict, &[][..], &["y"][..]),
+        (predict, &["a", "y"], &["a", "y"]),
+        // What the net lists counts.
+        (&listed, &["a"], &["b"]),
+    ] {
+        let graph = run_with(EMPTY, predict, configured).unwrap().graph.unwrap();
+        let outputs: Vec<&str> = graph.output.iter().map(|output| &output.name[..]).collect();
+        assert_eq!(outputs, want, "{configured:?}");
+    }
+    for (configured, want) in [
+        ("c", "no operator writes output 'c' of the model configuration (the net lists no"),
+        (
+            "mask",
+            "output 'mask' of the model configuration (the net lists no external_output) is an output of",
+        ),
+    ] {
+        let refusal = run_with(EMPTY, predict, &[configured]).unwrap_err();
+        assert!(refusal.text.contains(want), "{}", refusal.text);
+    }
+    let refusal = run(EMPTY, "external_input: \"x\"").unwrap_err();
+    assert!(refusal.text.contains("its last operator has no output"), "{}", refusal.text);
 }
 
 #[test]
@@ -80,7 +120,6 @@ fn refusals_name_net_operator_and_output() {
             "op { input: \"x\" output: \"x\" type: \"Relu\" } external_output: \"x\"",
             "blob 'x' is an input that the net overwrites and lists as external_output",
         ),
-        ("op { input: \"x\" output: \"y\" type: \"Relu\" }", "the net lists no external_output"),
         ("external_output: \"q\"", "no operator writes external_output 'q'"),
         (
             "op { input: \"x\" output: \"y\" type: \"Elu\" arg { name: \"alpha\" i: 1 } }",
