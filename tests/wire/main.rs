@@ -4,6 +4,7 @@
 
 mod administration;
 mod backends;
+mod bare_repository;
 mod cancellation;
 mod check_command;
 mod clients;

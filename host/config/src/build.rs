@@ -14,6 +14,7 @@ use crate::cli::{FlagOrigin, GivenFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
+use trtserver_base::disk::{is_entry, is_ignored};
 
 pub fn build_settings(
     flags: &GivenFlags,
@@ -71,6 +72,9 @@ pub fn build_settings(
         emulate_18_04: flags.get("model_base_path").is_some(),
         trtis_rules: is_trtis_start_line(flags),
         strict_model_config: strict_model_config(flags, v)?,
+        strict_bare_models: strict_bare_models(flags, v)?,
+        bare_model_name: bare_model_name(v)?,
+        inference_service: env("INFERENCE_SERVICE_NAME").filter(|name| !name.is_empty()),
         model_load_thread_count: v.number("model-load-thread-count")?,
         model_load_retries: v.number("model-load-retry-count")?,
         model_config_name: model_config_name(v)?,
@@ -348,6 +352,23 @@ fn ready_models(flags: &GivenFlags, v: &FlagValues) -> Result<Vec<String>, Strin
             .to_owned());
     }
     Ok(names.into_iter().collect())
+}
+
+/// A bare repository needs no configuration unless a flag, and not the spelling of the repository's
+/// flag, asks for it: KServe's start line is `--model-store`.
+fn strict_bare_models(flags: &GivenFlags, v: &FlagValues) -> Result<bool, String> {
+    let given = flags.get("strict-model-config").is_some() && v.bool("strict-model-config")?;
+    Ok(given || v.bool("disable-auto-complete-config")?)
+}
+
+fn bare_model_name(v: &FlagValues) -> Result<Option<String>, String> {
+    let Some(name) = v.texts("model-name").pop() else { return Ok(None) };
+    if !is_entry(&name) || is_ignored(&name) {
+        return Err(format!(
+            "--model-name={name}: expected the name of a model, without path separators"
+        ));
+    }
+    Ok(Some(name))
 }
 
 /// The repository is given by a flag of TRTIS, such as `--model-store`, not by Triton's

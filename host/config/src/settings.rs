@@ -49,6 +49,12 @@ pub struct ServerSettings {
     /// The repository was given by a flag of TRTIS: configurations follow the rules of v1.x.
     pub trtis_rules: bool,
     pub strict_model_config: bool,
+    /// A flag says that configurations must be complete, also those of bare repositories.
+    pub strict_bare_models: bool,
+    /// Name of the model of a bare repository.
+    pub bare_model_name: Option<String>,
+    /// The same, from the environment.
+    pub inference_service: Option<String>,
     pub model_load_thread_count: usize,
     /// How often the opening of a version is tried again.
     pub model_load_retries: u64,

@@ -63,10 +63,15 @@ pub fn is_version(name: &str) -> bool {
     matches!(classify_entry(name, true), DirEntryKind::Version(_))
 }
 
+/// Whether a directory of this name in a model has a meaning of its own.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// A directory whose name starts with digits is the version of that number.
 fn classify_entry(name: &str, is_dir: bool) -> DirEntryKind {
     let digits = &name[..name.bytes().take_while(u8::is_ascii_digit).count()];
-    if !is_dir || RESERVED.contains(&name) || name.is_empty() || name.starts_with('.') {
+    if !is_dir || is_reserved(name) || name.is_empty() || name.starts_with('.') {
         return DirEntryKind::Other;
     }
     if digits.is_empty() {

@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+mod bare;
+mod bare_layout;
 #[cfg(feature = "object-stores")]
 mod cache;
 mod cache_usage;
@@ -11,6 +13,7 @@ mod cache_usage;
 mod credentials;
 pub mod fingerprint;
 mod local;
+mod local_roots;
 mod location;
 mod model_dir;
 #[cfg(feature = "object-stores")]
@@ -21,6 +24,7 @@ mod repositories;
 mod settings;
 mod source;
 
+pub use bare::{BareSettings, is_model_name};
 pub use cache_usage::{CacheReport, CacheUsage};
 pub use local::LocalStore;
 pub use location::StoreLocation;

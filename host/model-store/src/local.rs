@@ -12,19 +12,13 @@ use trtserver_base::error::{Error, Result};
 pub struct LocalStore {
     root: PathBuf,
     location: String,
+    warning: Option<String>,
 }
 
 impl LocalStore {
-    /// # Errors
-    /// `root` is not a directory.
-    pub fn open(root: &Path) -> Result<Self> {
-        let location = root.display().to_string();
-        match root.is_dir() {
-            true => Ok(Self { root: root.to_owned(), location }),
-            false => Err(Error::invalid(format!(
-                "model repository '{location}' is not a readable directory"
-            ))),
-        }
+    /// `warning`: what is wrong with its layout.
+    pub fn new(root: &Path, warning: Option<String>) -> Self {
+        Self { root: root.to_owned(), location: root.display().to_string(), warning }
     }
 }
 
@@ -35,6 +29,10 @@ impl ModelStore for LocalStore {
 
     fn local_root(&self) -> Option<&Path> {
         Some(&self.root)
+    }
+
+    fn layout_warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     fn models(&self) -> Result<Vec<String>> {

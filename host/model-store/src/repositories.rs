@@ -1,7 +1,8 @@
 //! The model repositories of a server: which models there are, and in which repositories each is.
 
+use super::local_roots::LocalRoots;
 use super::location::StoreLocation;
-use super::{CacheReport, LocalStore, ModelSource, ModelStore, ObjectStoreOpener, StoreSettings};
+use super::{CacheReport, ModelSource, ModelStore, ObjectStoreOpener, StoreSettings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,13 +32,22 @@ impl ModelRepositories {
     /// Clients of object stores, their threads and their cache exist only if a location is in one.
     ///
     /// # Errors
-    /// A local repository is not a directory, a URL is invalid, or there are no credentials for it.
+    /// A local repository is not a directory, a URL is invalid, or there are no credentials for it; or
+    /// `--model-name` is given and not exactly one repository is bare.
     pub fn open(locations: &[PathBuf], settings: &StoreSettings, namespaces: bool) -> Result<Self> {
         let mut stores: Vec<Arc<dyn ModelStore>> = Vec::new();
         let mut object_stores = ObjectStoreOpener::new(settings);
+        let mut roots = LocalRoots::default();
+        for location in locations {
+            match StoreLocation::parse(location).map_err(Error::invalid)? {
+                StoreLocation::Local(path) => roots.add(&path, &settings.bare)?,
+                StoreLocation::Object(_) => {}
+            }
+        }
+        roots.expect_named(&settings.bare)?;
         for location in locations {
             stores.push(match StoreLocation::parse(location).map_err(Error::invalid)? {
-                StoreLocation::Local(path) => Arc::new(LocalStore::open(&path)?),
+                StoreLocation::Local(path) => roots.open(&path, &settings.bare)?,
                 StoreLocation::Object(url) => object_stores.open_repository(&url)?,
             });
         }

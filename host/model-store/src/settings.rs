@@ -1,9 +1,10 @@
-//! Settings of object stores and their cache.
+//! Settings of object stores and their cache, and of bare repositories.
 
+use super::BareSettings;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Settings from the flags of the same names.
+/// Settings from the flags of the same names, and the names of model files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
     /// `--model-cache-dir`; `None`: `trtserver` in the user's cache directory.
@@ -12,12 +13,18 @@ pub struct StoreSettings {
     pub cache_size: Option<u64>,
     /// `--store-timeout-secs`.
     pub timeout: Duration,
+    pub bare: BareSettings,
 }
 
 /// The defaults of the flags.
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { cache_dir: None, cache_size: None, timeout: Duration::from_secs(30) }
+        Self {
+            cache_dir: None,
+            cache_size: None,
+            timeout: Duration::from_secs(30),
+            bare: BareSettings::default(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::ModelDir;
 use crate::fingerprint::ModelFingerprint;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
@@ -17,6 +17,16 @@ pub trait ModelStore: Send + Sync {
     /// The directory of a repository on local disk, which is polled without reading what has not
     /// changed.
     fn local_root(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Where the model is, for messages.
+    fn model_path(&self, model: &str) -> PathBuf {
+        self.local_root().unwrap_or(Path::new(self.location())).join(model)
+    }
+
+    /// What is wrong with the layout of the repository, as far as models are served in spite of it.
+    fn layout_warning(&self) -> Option<&str> {
         None
     }
 

@@ -11,7 +11,7 @@ use trtserver_device::{GpuDevice, GpuDriver};
 use trtserver_isolation::ProcessLauncher;
 use trtserver_model_config::{MachineFacts, MachineGpu};
 use trtserver_model_files::ROOTS_SETTING;
-use trtserver_model_store::{ModelRepositories, StoreLocation, StoreSettings};
+use trtserver_model_store::{BareSettings, ModelRepositories, StoreLocation, StoreSettings};
 use trtserver_models::lifecycle::{ModelControl, ModelLoader, StartupReport};
 use trtserver_models::load_limits::{LoadLimits, instance_limit};
 use trtserver_models::poll::RepositoryPoller;
@@ -21,8 +21,8 @@ use trtserver_wire::context::FrontendContext;
 /// Finds the backends and loads the models of the start.
 pub fn load_at_startup(context: &FrontendContext, host: &Host) -> Result<StartupReport> {
     let settings = &context.settings;
-    let repositories = open_repositories(settings)?;
     let loader = create_loader(settings, host.timer, &host.launcher)?;
+    let repositories = open_repositories(settings, &loader.backends)?;
     context.models.set_cache(repositories.cache());
     context.models.set_backends(Arc::clone(&loader.backends));
     match settings.control_mode {
@@ -54,15 +54,23 @@ pub fn load_at_startup(context: &FrontendContext, host: &Host) -> Result<Startup
     }
 }
 
-/// The repositories that models are loaded from.
+/// The repositories that models are loaded from. `backends` say which files are models.
 ///
 /// # Errors
 /// A directory does not exist, a URL is invalid, or there are no credentials for it.
-pub fn open_repositories(settings: &ServerSettings) -> Result<ModelRepositories> {
+pub fn open_repositories(
+    settings: &ServerSettings,
+    backends: &Backends,
+) -> Result<ModelRepositories> {
     let stores = StoreSettings {
         cache_dir: settings.model_cache_dir.clone(),
         cache_size: settings.model_cache_size,
         timeout: settings.store_timeout,
+        bare: BareSettings {
+            files: backends.default_files(),
+            name: settings.bare_model_name.clone(),
+            service: settings.inference_service.clone(),
+        },
     };
     ModelRepositories::open(&settings.model_repositories, &stores, settings.model_namespacing)
 }
@@ -110,6 +118,7 @@ pub fn create_loader(
         backends,
         machine,
         strict: settings.strict_model_config,
+        strict_bare: settings.strict_bare_models,
         trtis_rules: settings.trtis_rules,
         config_name: settings.model_config_name.clone(),
         retries: settings.model_load_retries,

@@ -20,6 +20,7 @@ const FLAGS: &[&str] = &[
     "disable-auto-complete-config",
     "model-config-name",
     "model-namespacing",
+    "model-name",
     "backend-dir",
     "backend-config",
     "max-instances",
@@ -74,13 +75,14 @@ fn run_check(matches: &ArgMatches) -> Result<ExitCode, String> {
         trtserver_config::from_args(server_arguments(matches), &env, "").map_err(|e| e.stderr)?;
     let settings = start.settings;
     trtserver_server::configure_devices(&settings);
-    let repositories = trtserver_server::open_repositories(&settings).map_err(|e| e.message)?;
     let loader = trtserver_server::create_loader(
         &settings,
         DeadlineTimer::leak(),
         &std::sync::Arc::default(),
     )
     .map_err(|e| e.message)?;
+    let repositories =
+        trtserver_server::open_repositories(&settings, &loader.backends).map_err(|e| e.message)?;
     let found = loader.check_all(&repositories, matches.get_flag("open"));
     let found = found.map_err(|e| e.message)?;
     let text = if matches.get_flag("json") {

@@ -9,6 +9,7 @@ use trtserver_base::disk::list_dir;
 use trtserver_base::error::{Error, Result};
 use trtserver_model_config::version_dirs::VersionDirs;
 use trtserver_model_files::FilePlaces;
+use trtserver_model_store::ModelDir;
 use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::isolation;
 use trtserver_plugin_host::isolation::Isolation;
@@ -50,13 +51,15 @@ impl ModelLoader {
         &self,
         mut config: ModelConfig,
         name: &str,
+        files: &ModelDir,
         places: &FilePlaces,
     ) -> (ModelConfig, Option<ModelParameter>) {
         let asks_local = |config: &ModelConfig| {
             let value = config.parameters.get(isolation::KEY);
             value.is_some_and(|value| value.string_value == Isolation::None.text())
         };
-        let in_repository = || self.read_config(name, places).is_ok_and(|own| asks_local(&own));
+        let in_repository =
+            || self.read_config(name, files, places).is_ok_and(|own| asks_local(&own));
         let asks = asks_local(&config) && !in_repository();
         let parameter = asks.then(|| config.parameters.remove(isolation::KEY)).flatten();
         (config, parameter)

@@ -70,7 +70,8 @@ impl ModelControl {
     fn steps_in_repository(&self, name: &str) -> Result<Vec<String>, Error> {
         let Ok(source) = self.repositories.only(name) else { return Ok(Vec::new()) };
         let files = source.materialise(&CancelFlag::default())?;
-        let config = self.loader.read_config(&source.name, &self.loader.places(files.path()))?;
+        let config =
+            self.loader.read_config(&source.name, &files, &self.loader.places(files.path()))?;
         Ok(self.ids_of_steps(name, &config))
     }
 

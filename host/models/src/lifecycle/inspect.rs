@@ -11,7 +11,7 @@ use super::prepare::{LoadRequest, ModelLoader, ModelRefusal};
 use super::prepared::{ModelBuilder, PreparedModel};
 use finding::FindingLocator;
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::cancel_flag::CancelFlag;
@@ -45,13 +45,16 @@ impl ModelLoader {
         let mut all = RepositoryFindings::default();
         let mut sources: BTreeMap<String, Vec<(PathBuf, ModelSource)>> = BTreeMap::new();
         for store in repositories.stores() {
+            if let Some(warning) = store.layout_warning() {
+                let root = PathBuf::from(store.location());
+                all.findings.push(CheckFinding::warning("repository", root, warning));
+            }
             let names = match store.local_root() {
                 Some(root) => files::list_model_dirs(root, &mut all.findings),
                 None => store.models()?,
             };
             for name in names {
-                let root = store.local_root().unwrap_or(Path::new(store.location()));
-                let dir = root.join(&name);
+                let dir = store.model_path(&name);
                 let id = repositories.id(&**store, &name);
                 let source = ModelSource { store: Arc::clone(store), name };
                 sources.entry(id).or_default().push((dir, source));
@@ -117,7 +120,10 @@ impl ModelLoader {
                 return;
             }
         };
-        let (config, places) = read.unzip();
+        let (mut config, places) = read.unzip();
+        if let Some(config) = config.as_mut().filter(|_| files.is_bare()) {
+            config.name = model_id::split_model_id(id).1.to_owned();
+        }
         let at = FindingLocator::new(&path, places.as_ref());
         let mut warnings: Vec<ConfigWarning> = Vec::new();
         let request = LoadRequest { config: config.clone(), ..LoadRequest::default() };
@@ -166,6 +172,14 @@ impl ModelInspection {
     /// Findings name files as they are in the repository, not as they are in the model cache.
     fn show_repository(&mut self) {
         let (Some(files), Some(dir)) = (&self.files, self.found.dirs.first()) else { return };
+        if files.is_bare() {
+            for finding in &mut self.found.findings {
+                let file = finding.file.display().to_string();
+                finding.file = PathBuf::from(files.show_origin(file));
+                finding.message = files.show_origin(std::mem::take(&mut finding.message));
+            }
+            return;
+        }
         let (copy, shown) = (files.path().display().to_string(), dir.display().to_string());
         if copy == shown {
             return;

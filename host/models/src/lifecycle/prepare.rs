@@ -52,6 +52,8 @@ pub struct ModelLoader {
     pub machine: Arc<MachineFacts>,
     /// Refuse incomplete configurations instead of asking the backend to complete them.
     pub strict: bool,
+    /// The same for the models of bare repositories.
+    pub strict_bare: bool,
     /// Configurations follow the rules of v1.x ([`trtserver_model_config::check_trtis_rules`]).
     pub trtis_rules: bool,
     /// Use `configs/NAME.pbtxt` of the models that have it.
@@ -175,7 +177,7 @@ impl ModelLoader {
             |warning: ConfigWarning| tracing::warn!("model '{name}': {}", warning.message);
         let prepared = self.prepare_with(id, files, models, request, &mut log);
         prepared.map_err(|refusal| RefusedModel {
-            error: refusal.error,
+            error: show_origin(files, refusal.error),
             config: checked.get().cloned(),
             unreadable: refusal.unreadable,
         })
@@ -199,12 +201,12 @@ impl ModelLoader {
         }
         let places = self.places(dir);
         let read = || {
-            let read = self.read_config(name, &places);
+            let read = self.read_config(name, files, &places);
             read.map_err(|error| ModelRefusal { unreadable: true, ..error.into() })
         };
         let (mut config, asks_local) = match request.config {
             Some(config) if request.origin.is_request() => {
-                self.without_loosening(config, name, &places)
+                self.without_loosening(config, name, files, &places)
             }
             Some(config) => (config, None),
             None => (read()?, None),
@@ -213,7 +215,7 @@ impl ModelLoader {
         files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
         let fetched = fetching.elapsed();
         let own = self.own_backend(&config, &places, &found, request.origin)?;
-        let of_model = (name, &places, &found, request.origin);
+        let of_model = (name, &places, &found, request.origin, self.is_strict(files));
         let (backend, completed) = self
             .complete(&mut config, of_model, own.as_ref(), &request.cancel)
             .map_err(|refusal| about_versions(refusal, dir, &found))?;
@@ -347,7 +349,7 @@ impl ModelLoader {
     fn complete(
         &self,
         config: &mut ModelConfig,
-        (name, places, found, origin): (&str, &FilePlaces, &VersionDirs, LoadOrigin),
+        (name, places, found, origin, strict): (&str, &FilePlaces, &VersionDirs, LoadOrigin, bool),
         own: Option<&Arc<PluginBackend>>,
         cancel: &LoadCancel,
     ) -> Result<(Option<Arc<PluginBackend>>, Option<CompletedVersion>), ModelRefusal> {
@@ -357,7 +359,7 @@ impl ModelLoader {
             let entries = allowed_entries(name, places, &dir)?;
             listings.push(VersionListing { number: *number, dir, entries });
         }
-        let probe: Option<&dyn FileProbe> = if self.strict { None } else { Some(&*self.backends) };
+        let probe: Option<&dyn FileProbe> = if strict { None } else { Some(&*self.backends) };
         let with_own = own.map(|own| WithOwnBackend { installed: &self.backends, own });
         let platforms: &dyn PlatformDirectory = match &with_own {
             Some(with_own) => with_own,
@@ -385,7 +387,7 @@ impl ModelLoader {
         {
             support.take(&backend.facts_when_open(config, cancel.flag())?);
         }
-        let completed = match backend.as_ref().filter(|_| !self.strict) {
+        let completed = match backend.as_ref().filter(|_| !strict) {
             Some(backend) => {
                 let normalise = |config: &mut ModelConfig| {
                     trtserver_model_config::normalise_config(config, &self.machine, &support);
@@ -492,18 +494,36 @@ impl ModelLoader {
         named.filter(|path| path.exists()).unwrap_or_else(|| dir.join(FILE_NAME))
     }
 
-    pub(super) fn read_config(&self, name: &str, places: &FilePlaces) -> Result<ModelConfig> {
+    /// Whether the configuration of the model in `files` must be complete.
+    fn is_strict(&self, files: &ModelDir) -> bool {
+        if files.is_bare() { self.strict_bare } else { self.strict }
+    }
+
+    pub(super) fn read_config(
+        &self,
+        name: &str,
+        files: &ModelDir,
+        places: &FilePlaces,
+    ) -> Result<ModelConfig> {
         let path = self.config_path(places.model_dir());
         places.judge(&path).map_err(|refusal| Error::invalid(refusal.to_string()))?;
         match trtserver_model_config::read_model_config(&path).map_err(config_error)? {
+            // Its directory does not say how the model is called.
+            Some(config) if files.is_bare() => Ok(ModelConfig { name: name.to_owned(), ..config }),
             Some(config) => Ok(config),
-            None if self.strict => Err(Error::not_found(format!(
+            None if self.is_strict(files) => Err(Error::not_found(format!(
                 "'{}' does not exist; it may be left out with --strict-model-config=false",
                 path.display()
             ))),
             None => Ok(ModelConfig { name: name.to_owned(), ..Default::default() }),
         }
     }
+}
+
+/// An error that names files of a bare repository where they are.
+pub(super) fn show_origin(files: &ModelDir, mut error: Error) -> Error {
+    error.message = files.show_origin(error.message);
+    error
 }
 
 /// Adds to a refusal that a model's file is beside its configuration, if there is no version

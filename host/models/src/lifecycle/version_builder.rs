@@ -6,6 +6,7 @@ use super::super::open_instances::InstanceResize;
 use super::super::scheduling::SchedulingPlan;
 use super::super::{OpenInstances, OpenResources, OpenVersion};
 use super::client_loads::judge_model_file;
+use super::prepare::show_origin;
 use super::{ModelVersion, UsageGuard};
 use crate::instance::group::{InstancePlan, plan_instances};
 use crate::instance::limit::{InstanceLimit, InstanceReservation};
@@ -120,6 +121,15 @@ impl VersionBuilder {
     /// # Errors
     /// The backend's error, or an instance thread that did not start; nothing stays open.
     pub fn open(
+        &self,
+        version: &ModelVersion,
+        dir_name: &str,
+        progress: &Arc<LoadProgress>,
+    ) -> Result<Arc<OpenVersion>> {
+        self.open_version(version, dir_name, progress).map_err(|e| show_origin(&self.dir, e))
+    }
+
+    fn open_version(
         &self,
         version: &ModelVersion,
         dir_name: &str,

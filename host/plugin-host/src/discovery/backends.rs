@@ -128,6 +128,16 @@ impl Backends {
         Ok(backends)
     }
 
+    /// Names that the model file of a version has without a configuration, of all backends.
+    pub fn default_files(&self) -> BTreeSet<String> {
+        let inventory = self.inventory.load();
+        let of = |i: &Arc<BackendVersion>| {
+            let platforms = i.backend.facts.platforms.iter().map(|(_, file)| file.clone());
+            platforms.chain(i.backend.facts.default_file.clone()).collect::<Vec<_>>()
+        };
+        inventory.usable.iter().flat_map(of).filter(|file| !file.is_empty()).collect()
+    }
+
     /// Model versions that are open, or being closed.
     pub fn live_models(&self) -> usize {
         self.live_models.load(Ordering::Acquire)
