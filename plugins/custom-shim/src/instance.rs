@@ -8,11 +8,12 @@ use crate::callbacks::{
 };
 use crate::config;
 use crate::custom_h::{Context, Execute, Initialize, InitializeData};
-use crate::generation::{Generation, choose_generation};
-use crate::library::{self, LibraryEntries};
+use crate::generation::{self, Generation, choose_generation};
+use crate::library::{self, CustomLibrary, LibraryEntries};
 use crate::model::{CustomModel, c_text};
 use crate::payloads::PayloadArray;
 use crate::session::{Cursor, ExecuteSession, PayloadState, ZeroBlock};
+use crate::trial::{self, TrialOutcome};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -81,17 +82,7 @@ impl LibraryHandle {
     }
 
     fn initialize(&mut self, arguments: &InitializeArguments) -> c_int {
-        let out = &raw mut self.context;
-        let (config, device) = (arguments.config.0.as_ptr().cast(), arguments.data.gpu_device_id);
-        // SAFETY: the function has the type of the generation; its arguments are valid as long
-        // as the instance.
-        unsafe {
-            match self.entries.initialize {
-                Initialize::A(f) => f(config, device, out),
-                Initialize::B(f) => f(config, arguments.config.1, device, out),
-                Initialize::C(f) => f(&raw const *arguments.data, out),
-            }
-        }
+        initialize_library(self.entries.initialize, arguments, &mut self.context)
     }
 
     /// The library reads `payloads` and calls back through the contexts in them.
@@ -128,7 +119,10 @@ impl Instance for CustomInstance {
     fn open(model: &Arc<CustomModel>, context: &InstanceContext) -> Result<Self, Error> {
         let path = model.file()?;
         let library = library::open_library(&path)?;
-        let generation = choose_generation(model.requested, model.default, library.version)?;
+        let generation = match says_generation(model, library) {
+            true => choose_generation(model.requested, model.default, library.version)?,
+            false => *library.tried.get_or_init(|| find_generation(model, context, library)),
+        };
         let entries = library.entries(generation)?;
         context.log().info(format_args!(
             "instance '{}': {} is treated as a library of generation {generation}",
@@ -263,6 +257,58 @@ impl CustomInstance {
 impl Drop for CustomInstance {
     fn drop(&mut self) {
         self.slot.release();
+    }
+}
+
+/// Whether the library, the model or the operator says which generation the library speaks.
+fn says_generation(model: &CustomModel, library: &CustomLibrary) -> bool {
+    library.version.is_some() || model.requested.or(model.default).is_some()
+}
+
+/// The generation of a library of which nothing says it.
+fn find_generation(
+    model: &CustomModel,
+    context: &InstanceContext,
+    library: &CustomLibrary,
+) -> Generation {
+    let device = context.device_id().unwrap_or(-1);
+    let (found, as_b, as_c) = trial::try_generations(|generation| {
+        let Ok(entries) = library.entries(generation) else { return TrialOutcome::Unknown };
+        let arguments = InitializeArguments::new(model, generation, context.name(), device);
+        let mut library_context = ptr::null_mut();
+        trial::call_in_copy(|| {
+            initialize_library(entries.initialize, &arguments, &mut library_context)
+        })
+    });
+    if let Some(as_c) = as_c {
+        context.log().info(format_args!(
+            "instance '{}': the library exports no CustomVersion, and no parameter '{}' says its generation; tried in a \
+             process of its own, its initialise {as_b} as one of generation {}, and {as_c} as one of generation {}",
+            context.name(),
+            generation::PARAMETER,
+            Generation::V0_12,
+            Generation::V1_0
+        ));
+    }
+    found
+}
+
+/// Calls initialise as the generation declares it.
+fn initialize_library(
+    initialize: Initialize,
+    arguments: &InitializeArguments,
+    context: &mut Context,
+) -> c_int {
+    let out = ptr::from_mut(context);
+    let (config, device) = (arguments.config.0.as_ptr().cast(), arguments.data.gpu_device_id);
+    // SAFETY: the function has the type of the generation; its arguments are valid as long
+    // as the instance, or the process that tries it.
+    unsafe {
+        match initialize {
+            Initialize::A(f) => f(config, device, out),
+            Initialize::B(f) => f(config, arguments.config.1, device, out),
+            Initialize::C(f) => f(&raw const *arguments.data, out),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! backend.rs ── generation.rs           which of the four interfaces a library speaks
+//!     │      └─ trial.rs              finds it where nothing says it
 //! model.rs ──── library.rs             its file, opened once
 //! instance.rs ─ legacy.rs               the functions and structures of the header
 //!     │      └─ config.rs, schema.rs    the configuration as that generation knows it
@@ -25,6 +26,7 @@ mod model;
 mod payloads;
 mod schema;
 mod session;
+mod trial;
 
 trtserver_plugin_api::export_backend!(backend::Custom);
 

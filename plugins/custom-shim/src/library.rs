@@ -15,7 +15,7 @@ use std::ffi::{OsString, c_void};
 use std::mem::transmute;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use trtserver_library_file::FileStamp;
 use trtserver_plugin_api::author::Error;
 
@@ -24,6 +24,8 @@ pub struct CustomLibrary {
     image: Image,
     /// The result of `CustomVersion`, if exported.
     pub version: Option<u32>,
+    /// What trials have found, if nothing says the generation.
+    pub tried: OnceLock<Generation>,
 }
 
 /// The functions of a library, as its generation declares them.
@@ -79,7 +81,8 @@ pub fn open_library(path: &Path) -> Result<&'static CustomLibrary, Error> {
     // SAFETY: the symbol has this type in every release that has it, and takes nothing.
     let version = unsafe { image.get::<Version>(b"CustomVersion\0").ok().map(|f| f()) };
     // Never closed: its threads and registered callbacks may outlive every model.
-    let library: &'static CustomLibrary = Box::leak(Box::new(CustomLibrary { image, version }));
+    let library: &'static CustomLibrary =
+        Box::leak(Box::new(CustomLibrary { image, version, tried: OnceLock::new() }));
     known.push(KnownLibrary { path: path.to_owned(), stamp, library });
     Ok(library)
 }

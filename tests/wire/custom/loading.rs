@@ -21,11 +21,15 @@ fn model(name: &str) -> Custom {
 }
 
 fn good_is_served(server: &Running) {
+    is_served(server, "good");
+}
+
+fn is_served(server: &Running, model: &str) {
     let input = |name: &str| {
         format!(r#"{{"name":"{name}","datatype":"INT32","shape":[1,2],"data":[1,2]}}"#)
     };
     let body = format!(r#"{{"inputs":[{},{}]}}"#, input("INPUT0"), input("INPUT1"));
-    let response = server.post("/v2/models/good/infer", &[], body);
+    let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
     assert_eq!(response.status, 200, "{}", response.text());
     assert_eq!(response.json()["outputs"][0]["data"], serde_json::json!([2, 4]));
 }
@@ -62,6 +66,27 @@ fn fail_there(mode: Mode, broken: &[(&str, Custom, &[&str])]) {
     }
     good_is_served(&server);
     assert!(server.stop().success());
+}
+
+#[test]
+fn generation_that_nothing_says_is_found_by_a_trial() {
+    for mode in MODES {
+        // `good` is of generation B, which is the first that is tried.
+        let later = model("later").bytes(library("addsub.c", Generation::C, &[]));
+        let server = mode.server().custom(model("good").library("addsub.c", Generation::B));
+        let server = server.custom(later).start();
+        good_is_served(&server);
+        is_served(&server, "later");
+        server.wait_for_log_with(&[
+            "'later_0_cpu'",
+            "exports no CustomVersion, and no parameter 'custom_api' says its generation",
+            "its initialise ends with signal",
+            "succeeds as one of generation C",
+        ]);
+        server.wait_for_log_with(&["later_0_cpu", "is treated as a library of generation C"]);
+        server.wait_for_log_with(&["good_0_cpu", "is treated as a library of generation B"]);
+        assert!(server.stop().success());
+    }
 }
 
 #[test]
