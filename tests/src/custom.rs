@@ -48,13 +48,15 @@ impl Generation {
         }
     }
 
-    /// Configuration parameters that name the generation. Version 2 is detected, B is the default.
+    /// Configuration parameters that name the generation. Version 2 is detected.
     fn parameters(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Generation::A => &[("custom_api", "A")],
             Generation::B11 => &[("custom_api", "B11")],
             Generation::C => &[("custom_api", "C")],
-            Generation::B | Generation::V2a | Generation::V2b => &[],
+            // Without it a trial would find it, which calls the library once more.
+            Generation::B => &[("custom_api", "B")],
+            Generation::V2a | Generation::V2b => &[],
         }
     }
 }

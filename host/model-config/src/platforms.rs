@@ -5,6 +5,11 @@ use std::path::PathBuf;
 
 use super::ConfigError;
 
+/// A model may be a directory as a whole. This is its name in a version.
+pub const WHOLE_DIRECTORY: &str = "model.savedmodel";
+/// Such a directory has one of these files.
+pub const WHOLE_DIRECTORY_FILES: [&str; 2] = ["saved_model.pb", "saved_model.pbtxt"];
+
 /// The platform that the server itself serves.
 pub const ENSEMBLE: &str = "ensemble";
 

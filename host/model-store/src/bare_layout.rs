@@ -6,11 +6,8 @@ use std::path::Path;
 use trtserver_base::disk::list_dir;
 use trtserver_model_config::FILE_NAME;
 use trtserver_model_config::version_dirs::{is_reserved, is_version};
+use trtserver_model_config::{WHOLE_DIRECTORY, WHOLE_DIRECTORY_FILES};
 
-/// Files of a SavedModel. Such a directory is a model as a whole, in contrast to a file in it.
-const SAVED_MODEL_FILES: [&str; 2] = ["saved_model.pb", "saved_model.pbtxt"];
-/// The name of a SavedModel's directory in a version.
-pub const SAVED_MODEL_DIR: &str = "model.savedmodel";
 /// Ends of names that belong to the model and not to its version: labels, notes.
 const TEXT_ENDS: [&str; 3] = [".txt", ".md", ".pbtxt"];
 /// Names listed in a warning.
@@ -69,11 +66,12 @@ pub fn find_bare_entry(entries: &[(String, bool)], files: &BTreeSet<String>) -> 
     if let Some((name, _)) = named {
         return Some(BareEntry::Named(name.clone()));
     }
-    let is_saved =
-        |(name, is_dir): &&(String, bool)| !is_dir && SAVED_MODEL_FILES.contains(&name.as_str());
+    let is_saved = |(name, is_dir): &&(String, bool)| {
+        !is_dir && WHOLE_DIRECTORY_FILES.contains(&name.as_str())
+    };
     let (name, _) = entries.iter().find(is_saved)?;
-    let whole = BareEntry::WholeDirectory { name: name.clone(), as_entry: SAVED_MODEL_DIR };
-    files.contains(SAVED_MODEL_DIR).then_some(whole)
+    let whole = BareEntry::WholeDirectory { name: name.clone(), as_entry: WHOLE_DIRECTORY };
+    files.contains(WHOLE_DIRECTORY).then_some(whole)
 }
 
 /// Looks at the directory `root`. What cannot be read is not a bare repository.
@@ -147,7 +145,7 @@ fn list_names(names: &[&str]) -> String {
 /// The names by which a bare repository is recognised.
 pub fn list_files(files: &BTreeSet<String>) -> String {
     let own = files.iter().map(String::as_str);
-    let saved = SAVED_MODEL_FILES.iter().take(1).filter(|_| files.contains(SAVED_MODEL_DIR));
+    let saved = WHOLE_DIRECTORY_FILES.iter().take(1).filter(|_| files.contains(WHOLE_DIRECTORY));
     let all: Vec<String> = own.chain(saved.copied()).map(|name| format!("'{name}'")).collect();
     if all.is_empty() {
         "as an installed backend says, of which there is none".to_owned()

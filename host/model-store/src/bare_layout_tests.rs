@@ -94,7 +94,7 @@ fn entries_belong_to_the_model_or_its_version() {
     use VersionEntry::{Model, None, Version};
     let named = BareEntry::Named("model.onnx".to_owned());
     let whole =
-        BareEntry::WholeDirectory { name: "saved_model.pb".to_owned(), as_entry: SAVED_MODEL_DIR };
+        BareEntry::WholeDirectory { name: "saved_model.pb".to_owned(), as_entry: WHOLE_DIRECTORY };
     for (entry, name, is_dir, want) in [
         (&named, "model.onnx", false, Version),
         (&named, "model.onnx.data", false, Version),

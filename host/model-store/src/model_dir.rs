@@ -2,11 +2,11 @@
 //! user.
 
 use crate::bare::BARE_VERSION;
-use crate::bare_layout::SAVED_MODEL_DIR;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::Result;
+use trtserver_model_config::WHOLE_DIRECTORY;
 
 /// A model's directory on local disk. Instances hold it, because their backends may read it at any
 /// time.
@@ -48,7 +48,7 @@ impl ModelDir {
         let Some(origin) = self.origin.as_ref() else { return text };
         let (path, origin) = (self.path.display().to_string(), origin.display().to_string());
         let version = format!("{path}/{BARE_VERSION}");
-        text.replace(&format!("{version}/{SAVED_MODEL_DIR}"), &origin)
+        text.replace(&format!("{version}/{WHOLE_DIRECTORY}"), &origin)
             .replace(&version, &origin)
             .replace(&path, &origin)
     }

@@ -8,16 +8,20 @@ use crate::callbacks::{
 };
 use crate::config;
 use crate::custom_h::{Context, Execute, Initialize, InitializeData};
-use crate::generation::{self, Generation, choose_generation};
+use crate::generation::{Generation, PARAMETER, choose_generation};
 use crate::library::{self, CustomLibrary, LibraryEntries};
 use crate::model::{CustomModel, c_text};
 use crate::payloads::PayloadArray;
 use crate::session::{Cursor, ExecuteSession, PayloadState, ZeroBlock};
-use crate::trial::{self, TrialOutcome};
+use crate::trial::{self, TrialOutcome, TrialReport};
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use trtserver_plugin_api::author::{Batch, Error, Instance, InstanceContext, Request, Scope};
+
+/// Code of a trial whose initialise stored no context.
+const NO_CONTEXT: c_int = -1;
 
 pub struct CustomInstance {
     /// First, so that it is finalised first: it may use its initialisation arguments.
@@ -121,7 +125,7 @@ impl Instance for CustomInstance {
         let library = library::open_library(&path)?;
         let generation = match says_generation(model, library) {
             true => choose_generation(model.requested, model.default, library.version)?,
-            false => *library.tried.get_or_init(|| find_generation(model, context, library)),
+            false => find_generation(model, context, library, &path)?,
         };
         let entries = library.entries(generation)?;
         context.log().info(format_args!(
@@ -270,27 +274,37 @@ fn find_generation(
     model: &CustomModel,
     context: &InstanceContext,
     library: &CustomLibrary,
-) -> Generation {
+    path: &Path,
+) -> Result<Generation, Error> {
+    if let Some(found) = library.tried.get() {
+        return Ok(*found);
+    }
+    // The functions have the same names in both.
+    library.entries(Generation::V0_12)?;
     let device = context.device_id().unwrap_or(-1);
-    let (found, as_b, as_c) = trial::try_generations(|generation| {
+    let report = TrialReport::new(|generation| {
         let Ok(entries) = library.entries(generation) else { return TrialOutcome::Unknown };
         let arguments = InitializeArguments::new(model, generation, context.name(), device);
-        let mut library_context = ptr::null_mut();
+        let none: Context = ptr::without_provenance_mut(usize::MAX);
+        let mut library_context = none;
         trial::call_in_copy(|| {
-            initialize_library(entries.initialize, &arguments, &mut library_context)
+            let code = initialize_library(entries.initialize, &arguments, &mut library_context);
+            // One without a context may be of any generation.
+            let foreign = generation == Generation::V1_0 && library_context == none;
+            if foreign { NO_CONTEXT } else { code }
         })
     });
-    if let Some(as_c) = as_c {
-        context.log().info(format_args!(
-            "instance '{}': the library exports no CustomVersion, and no parameter '{}' says its generation; tried in a \
-             process of its own, its initialise {as_b} as one of generation {}, and {as_c} as one of generation {}",
-            context.name(),
-            generation::PARAMETER,
-            Generation::V0_12,
-            Generation::V1_0
-        ));
+    let found = report.generation().ok_or_else(|| {
+        Error::invalid(format_args!(
+            "unable to load custom library {}: {report}; if it works, name its generation by the parameter '{PARAMETER}'",
+            path.display()
+        ))
+    })?;
+    if report.as_c.is_some() {
+        let (instance, path) = (context.name(), path.display());
+        context.log().info(format_args!("instance '{instance}': {path}: {report}"));
     }
-    found
+    Ok(*library.tried.get_or_init(|| found))
 }
 
 /// Calls initialise as the generation declares it.

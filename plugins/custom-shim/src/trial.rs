@@ -1,11 +1,11 @@
 //! Which generation a library speaks that does not say it: its initialise is called in a process
 //! that is thrown away, as B (v0.12) and, if that fails, as C (v1.0 and later).
 //!
-//! A library of generation C that is called as B does not succeed by accident: it takes the length
-//! of the configuration for the address at which it stores its context, and the text of the
-//! configuration for the addresses of its data.
+//! Neither succeeds by accident. A library of generation C that is called as B takes the length of
+//! the configuration for the address at which it stores its context. One of generation B that is
+//! called as C stores its context anywhere but where it is looked for.
 
-use crate::generation::Generation;
+use crate::generation::{Generation, PARAMETER};
 use libc::{c_int, pid_t};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -22,9 +22,9 @@ const CRASHES: [c_int; 6] =
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialOutcome {
-    /// It returned success.
+    /// It returned success and a context.
     Succeeded,
-    /// It returned an error, or ended the process.
+    /// It returned an error or no context, or ended the process.
     Failed,
     /// Its process was ended by this signal.
     Crashed(c_int),
@@ -43,22 +43,45 @@ impl fmt::Display for TrialOutcome {
     }
 }
 
-/// The generation of a library whose initialise is called as B and as C by `call`.
-pub fn try_generations(
-    mut call: impl FnMut(Generation) -> TrialOutcome,
-) -> (Generation, TrialOutcome, Option<TrialOutcome>) {
-    let as_b = call(Generation::V0_12);
-    if matches!(as_b, TrialOutcome::Succeeded | TrialOutcome::Unknown) {
-        return (Generation::V0_12, as_b, None);
+/// The outcomes of both trials, the second if there was one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrialReport {
+    pub as_b: TrialOutcome,
+    pub as_c: Option<TrialOutcome>,
+}
+
+impl TrialReport {
+    /// Calls initialise as B by `call`, and as C unless that succeeds.
+    pub fn new(mut call: impl FnMut(Generation) -> TrialOutcome) -> Self {
+        let as_b = call(Generation::V0_12);
+        let understood = matches!(as_b, TrialOutcome::Succeeded | TrialOutcome::Unknown);
+        Self { as_b, as_c: (!understood).then(|| call(Generation::V1_0)) }
     }
-    let as_c = call(Generation::V1_0);
-    let generation = match (as_b, as_c) {
-        (_, TrialOutcome::Succeeded) => Generation::V1_0,
-        // It understood the call, and says what is wrong.
-        (TrialOutcome::Crashed(_), TrialOutcome::Failed) => Generation::V1_0,
-        _ => Generation::V0_12,
-    };
-    (generation, as_b, Some(as_c))
+
+    /// `None`: the library crashes in both, and may do so for reasons of its own.
+    pub fn generation(self) -> Option<Generation> {
+        match (self.as_b, self.as_c) {
+            (_, Some(TrialOutcome::Succeeded)) => Some(Generation::V1_0),
+            (TrialOutcome::Crashed(_), _) => None,
+            // Without a crash B is safe to call: it says what is wrong.
+            _ => Some(Generation::V0_12),
+        }
+    }
+}
+
+impl fmt::Display for TrialReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { as_b, as_c } = self;
+        write!(
+            f,
+            "it exports no CustomVersion, and no parameter '{PARAMETER}' says its generation; tried in a process of its \
+             own, its initialise {as_b} as one of generation {}",
+            Generation::V0_12
+        )?;
+        as_c.map_or(Ok(()), |as_c| {
+            write!(f, ", and {as_c} as one of generation {}", Generation::V1_0)
+        })
+    }
 }
 
 /// Calls `initialize` in a copy of this process, which ends with it.

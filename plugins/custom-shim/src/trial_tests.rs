@@ -5,22 +5,29 @@ use super::*;
 #[test]
 fn generation_is_the_one_that_understands_the_call() {
     use TrialOutcome::{Crashed, Failed, Succeeded, Unknown};
-    for (as_b, as_c, want, both) in [
-        (Succeeded, Succeeded, Generation::V0_12, false),
-        (Unknown, Succeeded, Generation::V0_12, false),
-        (Crashed(6), Succeeded, Generation::V1_0, true),
-        (Crashed(11), Failed, Generation::V1_0, true),
-        (Failed, Succeeded, Generation::V1_0, true),
+    let (b, c) = (Some(Generation::V0_12), Some(Generation::V1_0));
+    for (as_b, as_c, want) in [
+        (Succeeded, None, b),
+        (Unknown, None, b),
+        (Crashed(6), Some(Succeeded), c),
+        (Failed, Some(Succeeded), c),
         // Its own errors and crashes.
-        (Failed, Failed, Generation::V0_12, true),
-        (Failed, Crashed(11), Generation::V0_12, true),
-        (Crashed(11), Crashed(11), Generation::V0_12, true),
-        (Crashed(11), Unknown, Generation::V0_12, true),
+        (Failed, Some(Failed), b),
+        (Failed, Some(Crashed(11)), b),
+        (Failed, Some(Unknown), b),
+        (Crashed(11), Some(Failed), None),
+        (Crashed(11), Some(Crashed(11)), None),
+        (Crashed(11), Some(Unknown), None),
     ] {
-        let call = |as_generation| if as_generation == Generation::V0_12 { as_b } else { as_c };
-        let (found, b, c) = try_generations(call);
-        assert_eq!((found, b, c.is_some()), (want, as_b, both), "{as_b:?} {as_c:?}");
+        let report = TrialReport::new(|generation| {
+            if generation == Generation::V0_12 { as_b } else { as_c.unwrap_or(Succeeded) }
+        });
+        assert_eq!((report.as_b, report.as_c, report.generation()), (as_b, as_c, want));
     }
+    let report = TrialReport { as_b: Crashed(11), as_c: Some(Failed) };
+    let end = "its initialise ends with signal 11 as one of generation B (v0.12), and fails as one of generation C (v1.0 \
+               and later)";
+    assert!(report.to_string().ends_with(end), "{report}");
 }
 
 #[test]

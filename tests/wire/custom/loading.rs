@@ -73,18 +73,18 @@ fn generation_that_nothing_says_is_found_by_a_trial() {
     for mode in MODES {
         // `good` is of generation B, which is the first that is tried.
         let later = model("later").bytes(library("addsub.c", Generation::C, &[]));
-        let server = mode.server().custom(model("good").library("addsub.c", Generation::B));
-        let server = server.custom(later).start();
+        let good = model("good").bytes(library("addsub.c", Generation::B, &[]));
+        let server = mode.server().custom(good).custom(later).start();
         good_is_served(&server);
         is_served(&server, "later");
         server.wait_for_log_with(&[
-            "'later_0_cpu'",
-            "exports no CustomVersion, and no parameter 'custom_api' says its generation",
+            "'later_0_0_cpu'",
+            "it exports no CustomVersion, and no parameter 'custom_api' says its generation",
             "its initialise ends with signal",
             "succeeds as one of generation C",
         ]);
-        server.wait_for_log_with(&["later_0_cpu", "is treated as a library of generation C"]);
-        server.wait_for_log_with(&["good_0_cpu", "is treated as a library of generation B"]);
+        server.wait_for_log_with(&["later_0_0_cpu", "is treated as a library of generation C"]);
+        server.wait_for_log_with(&["good_0_0_cpu", "is treated as a library of generation B"]);
         assert!(server.stop().success());
     }
 }

@@ -265,6 +265,25 @@ fn fatal_initialize(mode: Mode) {
     stage.ends();
 }
 
+/// Nothing says its generation, and no trial shows it.
+#[test]
+fn library_that_crashes_in_every_trial_is_refused() {
+    for mode in MODES {
+        let crash = "initialize_crash";
+        let model = faulty(crash, Generation::V2b).mode(mode).more(&setting(crash));
+        let model = model.bytes(library("faulty.c", Generation::B, &[]));
+        let stage = Stage::new(vec![model]);
+        stage.server.wait_for_log_with(&[
+            "failed to load",
+            "libcustom.so: it exports no CustomVersion, and no parameter 'custom_api' says its generation",
+            "ends with signal 11 as one of generation B",
+            "name its generation by the parameter 'custom_api'",
+        ]);
+        stage.works("good", "beside a library of no generation");
+        stage.ends();
+    }
+}
+
 #[test]
 fn misbehaviour_is_contained() {
     for mode in MODES {

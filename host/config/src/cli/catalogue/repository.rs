@@ -32,8 +32,8 @@ pub(super) const REPOSITORY: &[FlagSpec] = &[
         "model-name",
         FlagKind::Text("NAME"),
         "",
-        "Name of the model in a repository that holds the files of one model itself, such as model.onnx; without it \
-         the variable INFERENCE_SERVICE_NAME, the configuration or the directory names the model",
+        "Name of the model in a repository that holds the files of one model itself; without it the variable \
+         INFERENCE_SERVICE_NAME, the configuration or the directory names the model",
     ),
     flag_spec(
         "model-cache-dir",
