@@ -114,8 +114,13 @@ fn flags_become_settings() {
         ("--model-store=/m", |_| {}),
         ("--model-store /m", |_| {}),
         ("--model-repository=/m", |s| (s.trtis_rules, s.strict_model_config) = (false, false)),
-        ("--model-repository=/m --strict-model-config=true", |s| s.trtis_rules = false),
-        ("--model-repository=/m --disable-auto-complete-config", |s| s.trtis_rules = false),
+        ("--model-repository=/m --strict-model-config=true", |s| {
+            (s.trtis_rules, s.strict_bare_models) = (false, true)
+        }),
+        ("--model-repository=/m --disable-auto-complete-config", |s| {
+            (s.trtis_rules, s.strict_bare_models) = (false, true)
+        }),
+        ("--model-store=/m --model-name=m", |s| s.bare_model_name = Some("m".into())),
         ("--model-store=/m --id=mine", |s| {
             (s.server_id, s.server_name) = ("mine".into(), "mine".into())
         }),
@@ -178,7 +183,7 @@ fn flags_become_settings() {
             s.platform_config_file = Some("/p".into())
         }),
         ("--model-store=/m --strict-model-config=false", |s| s.strict_model_config = false),
-        ("--model-store=/m --disable-auto-complete-config", |_| {}),
+        ("--model-store=/m --disable-auto-complete-config", |s| s.strict_bare_models = true),
         ("--model-store=/m --http-address=127.0.0.1", |s| {
             s.http_addresses = hosts(&["127.0.0.1"]);
             s.metrics_addresses = hosts(&["127.0.0.1"])

@@ -121,7 +121,7 @@ enum {
   TRTS_BACKEND_V1_BATCH_SIZE = 262144,
   /* its setting `version` is its own, such as the generation of its framework; without this flag the host takes it: it is
      the version of the plugin that models get */
-  TRTS_BACKEND_OWN_VERSION = 524288
+  TRTS_BACKEND_OWN_VERSION_SETTING = 524288
 };
 
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a

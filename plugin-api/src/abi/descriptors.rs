@@ -173,7 +173,7 @@ pub mod backend_flags {
     pub const V1_BATCH_SIZE: u32 = 262144;
     /// Its setting `version` is its own, such as the generation of its framework. Without this flag
     /// the host takes it: it is the version of the plugin that models get.
-    pub const OWN_VERSION: u32 = 524288;
+    pub const OWN_VERSION_SETTING: u32 = 524288;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.

@@ -139,7 +139,7 @@ impl Backend for TensorFlow {
             | backend_flags::LISTS_FIELDS
             | backend_flags::GRAPH_LEVELS
             | backend_flags::OPERATION_LIBRARIES
-            | backend_flags::OWN_VERSION,
+            | backend_flags::OWN_VERSION_SETTING,
         // KIND_AUTO is the CPU, also on machines with GPUs: whether the library can use them is
         // known once it is open.
         instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],

@@ -37,7 +37,7 @@ use trtserver_proto::v2::ModelConfig;
 /// The model parameter that requests a version.
 pub const VERSION_PARAMETER: &str = "backend_version";
 /// The backend setting with the default version. Taken by the host, and passed only to plugins that
-/// declare `OWN_VERSION`.
+/// declare `OWN_VERSION_SETTING`.
 const VERSION_SETTING: &str = "version";
 
 /// The backend setting with the batch size of completed models.
@@ -284,7 +284,7 @@ impl Backends {
             let set = backend.settings.entry(BATCH_SIZE_SETTING.to_owned());
             set.or_insert_with(|| "1".to_owned());
         }
-        if backend.facts.flags & backend_flags::OWN_VERSION != 0
+        if backend.facts.flags & backend_flags::OWN_VERSION_SETTING != 0
             && let Some(version) = self.versions.get(&backend.facts.name)
         {
             backend.settings.insert(VERSION_SETTING.to_owned(), version.clone());

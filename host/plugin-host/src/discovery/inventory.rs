@@ -127,8 +127,9 @@ impl Inventory {
 
     /// The default version chosen by the operator, unless that setting is the backend's own.
     pub fn configured_version(&self, name: &str) -> Option<&String> {
-        let is_own =
-            |i: &Arc<BackendVersion>| i.backend.facts.flags & backend_flags::OWN_VERSION != 0;
+        let is_own = |i: &Arc<BackendVersion>| {
+            i.backend.facts.flags & backend_flags::OWN_VERSION_SETTING != 0
+        };
         self.configured.get(name).filter(|_| !self.versions(name).any(is_own))
     }
 
