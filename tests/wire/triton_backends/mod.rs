@@ -6,6 +6,7 @@ mod contract_with_triton;
 mod differential_with_triton;
 mod free_outputs_with_triton;
 mod gpu_memory;
+mod left_out_outputs_with_triton;
 mod nested_with_triton;
 mod own_backend;
 mod python_lifecycle_with_triton;

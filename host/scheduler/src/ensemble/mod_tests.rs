@@ -254,28 +254,42 @@ fn optional_inputs_and_outputs_may_be_absent() {
     models.model("a").respond();
     assert_eq!(outputs(&responses).len(), 1);
     // An output that a model leaves out, which its readers require or not.
-    let deadlock = "in ensemble 'e', unexpected deadlock, at least one output is not set while no more ensemble \
-                    steps can be made";
-    for (steps, requested) in [
-        ("a:I=in>O=t b:I=in,J=t>O=out", Ok(())),
-        ("a:I=in>O=t b:I=t>O=out", Err(deadlock)),
-        ("a:I=in>O=out", Err(deadlock)),
+    let missing = "in ensemble 'e', [request id: r] expected number of inputs between 1 and 2 but got 0 inputs \
+                   for model 'b'. Got input(s) [], but missing required input(s) ['I']. \
+                   Please provide all required input(s).";
+    for (steps, next, expected) in [
+        ("a:I=in>O=t b:I=in,J=t>O=out", Some("b"), Ok(1)),
+        ("a:I=in>O=t b:I=t>O=out", None, Err(missing)),
+        ("a:I=in>O=out", None, Ok(0)),
+        ("a:I=in>O=t b:I=in,J=t>O=u c:I=in,J=u>O=out", Some("b c"), Ok(1)),
     ] {
         let (e, models) = ensemble(steps, &Setup::default());
         let (request, stats, responses) = request(&e, "out", &[1, 2]);
         e.submit(request);
         respond(&models.model("a").take(), Ok(InferResponse::default()));
-        match requested {
-            Ok(()) => {
-                models.model("b").respond();
-                assert_eq!(outputs(&responses).len(), 1, "{steps}");
-            }
+        for name in next.into_iter().flat_map(|names| names.split(' ')) {
+            models.model(name).respond();
+        }
+        match expected {
+            Ok(count) => assert_eq!(outputs(&responses).len(), count, "{steps}"),
             Err(text) => {
                 assert_eq!(error(&responses).1, text, "{steps}");
                 assert_eq!(stats.snapshot().failures, [0, 0, 0, 1]);
             }
         }
     }
+}
+
+#[test]
+fn step_without_any_input_has_the_batch_size_of_the_request() {
+    let (e, models) = ensemble("a:I=in>O=t free:J=t>O=out", &Setup::default());
+    let (request, _, responses) = request(&e, "out", &[3, 2]);
+    e.submit(request);
+    respond(&models.model("a").take(), Ok(InferResponse::default()));
+    let step = models.model("free").take();
+    assert_eq!((step.inputs.len(), step.context().batch), (0, 3));
+    respond(&step, Ok(InferResponse::default()));
+    assert_eq!(outputs(&responses).len(), 0);
 }
 
 #[test]

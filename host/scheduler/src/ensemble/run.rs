@@ -54,10 +54,12 @@ struct ReadyStep {
 /// What to do once the lock is released.
 enum NextAction {
     Submit(Vec<ReadyStep>),
-    /// All steps have run: the outputs in requested order.
+    /// All steps have run: the outputs in requested order, `None` for what no step wrote.
     Respond(Vec<Option<EnsembleTensor>>),
     /// The request is cancelled; these steps would have been next.
     Cancelled(Vec<ReadyStep>),
+    /// Outputs are missing, and no step can run.
+    Stuck,
     /// Steps are executing, or the request has ended.
     Wait,
 }
@@ -93,6 +95,7 @@ impl EnsembleRun {
         let next = self.next();
         match next {
             NextAction::Wait => {}
+            NextAction::Stuck => self.refuse(deadlock_error()),
             NextAction::Cancelled(unsent) => {
                 drop(unsent);
                 self.fail(Error::new(Code::Cancelled, "request was cancelled"));
@@ -116,17 +119,13 @@ impl EnsembleRun {
         if state.ended {
             return NextAction::Wait;
         }
-        let optional = |step: usize, name: &str| {
-            let signature = self.models[step].signature();
-            signature.input(name).is_some_and(|input| signature.inputs[input].optional)
-        };
         let mut ready = Vec::new();
-        state.pool.take_ready(&self.graph, optional, None, |step, read| {
+        state.pool.take_ready(&self.graph, None, |step, read| {
             ready.push(ReadyStep { response: 0, step, read });
         });
         let RunState { pool, responses, .. } = &mut *state;
         if let Some(responses) = responses {
-            responses.take_ready(&self.graph, optional, pool, |response, step, read| {
+            responses.take_ready(&self.graph, pool, |response, step, read| {
                 ready.push(ReadyStep { response, step, read });
             });
         }
@@ -141,8 +140,17 @@ impl EnsembleRun {
             return NextAction::Wait;
         }
         state.ended = true;
-        let outputs = self.request.context().outputs.iter().map(|w| self.graph.outputs[w.index()]);
-        NextAction::Respond(outputs.map(|tensor| state.pool.read(tensor)).collect())
+        let outputs = self.outputs();
+        if !state.pool.has(&self.graph, &outputs, None) {
+            return NextAction::Stuck;
+        }
+        NextAction::Respond(outputs.iter().map(|tensor| state.pool.read(*tensor)).collect())
+    }
+
+    /// The tensors of the requested outputs.
+    fn outputs(&self) -> SmallVec<[usize; 4]> {
+        let requested = &self.request.context().outputs;
+        requested.iter().map(|w| self.graph.outputs[w.index()]).collect()
     }
 
     /// A step has responded; `of`: the response of a decoupled step that it took, 0 = none.
@@ -208,10 +216,7 @@ impl EnsembleRun {
             else {
                 return;
             };
-            let requested = &self.request.context().outputs;
-            let outputs: SmallVec<[usize; 4]> =
-                requested.iter().map(|w| self.graph.outputs[w.index()]).collect();
-            let outgoing = responses.next(&self.graph, &outputs, pool, *executing == 0);
+            let outgoing = responses.next(&self.graph, &self.outputs(), pool, *executing == 0);
             let last = matches!(
                 outgoing,
                 NextResponse::Last(..) | NextResponse::Ended | NextResponse::Stuck
@@ -271,11 +276,10 @@ impl EnsembleRun {
         let signature = &self.graph.signature;
         let context = self.request.context();
         let outputs = context.outputs.iter().enumerate().zip(tensors);
-        let outputs = outputs.map(|((position, requested), tensor)| {
+        // The response leaves out what the steps left out.
+        let written = outputs.filter_map(|(requested, tensor)| Some((requested, tensor?)));
+        let outputs = written.map(|((position, requested), tensor)| {
             let spec = &signature.outputs[requested.index()];
-            let Some(tensor) = tensor else {
-                return Err(deadlock_error());
-            };
             let batched = has_batch(signature, spec);
             let shape = tensor.shape_for(spec.model_dims.len(), batched);
             let free = tensor.free && spec.dims == spec.model_dims;

@@ -129,13 +129,12 @@ impl StepResponses {
     pub fn take_ready(
         &mut self,
         graph: &EnsembleGraph,
-        optional: impl Fn(usize, &str) -> bool + Copy,
         root: &TensorPool,
         mut take: impl FnMut(u64, usize, StepInputs),
     ) {
         for (number, response) in &mut self.open {
             let StepResponse { pool, executing, .. } = response;
-            pool.take_ready(graph, optional, Some(root), |step, read| {
+            pool.take_ready(graph, Some(root), |step, read| {
                 *executing += 1;
                 take(*number, step, read);
             });
@@ -162,7 +161,7 @@ impl StepResponses {
             };
         };
         let Some(of) = self.open.get_mut(number) else { return NextResponse::Stuck };
-        if of.executing > 0 || !of.pool.has(graph, outputs, root) {
+        if of.executing > 0 || !of.pool.has(graph, outputs, Some(root)) {
             return if idle { NextResponse::Stuck } else { NextResponse::Wait };
         }
         let tensors = outputs.iter().map(|t| of.pool.take(graph, *t, Some(root))).collect();

@@ -133,11 +133,14 @@ impl TensorPool {
         &self.uses
     }
 
-    /// All of these tensors have a value, or never get one; `root` is the request's pool.
-    pub fn has(&self, graph: &EnsembleGraph, tensors: &[usize], root: &Self) -> bool {
-        let settled =
-            |t: &usize| !matches!(self.state(graph, *t, Some(root)), TensorState::Pending);
-        tensors.iter().all(settled)
+    /// All of these tensors have a value, or never get one; `root` is the request's pool, if this is
+    /// another one.
+    pub fn has(&self, graph: &EnsembleGraph, tensors: &[usize], root: Option<&Self>) -> bool {
+        tensors.iter().all(|tensor| self.is_settled(graph, *tensor, root))
+    }
+
+    fn is_settled(&self, graph: &EnsembleGraph, tensor: usize, root: Option<&Self>) -> bool {
+        !matches!(self.state(graph, tensor, root), TensorState::Pending)
     }
 
     /// A tensor of this pool, or of the request's pool `root`.
@@ -212,23 +215,18 @@ impl TensorPool {
         }
     }
 
-    /// Takes the steps that can run now. `optional` returns whether a step's input may be absent;
-    /// `root` is the request's pool, if this is another one.
+    /// Takes the steps that can run now: each of their tensors has a value or never gets one. The
+    /// check of a step's request refuses it without an input that its model requires. `root` is the
+    /// request's pool, if this is another one.
     pub fn take_ready(
         &mut self,
         graph: &EnsembleGraph,
-        optional: impl Fn(usize, &str) -> bool,
         root: Option<&Self>,
         mut take: impl FnMut(usize, StepInputs),
     ) {
         for (index, step) in graph.steps.iter().enumerate() {
-            let available =
-                |(name, tensor): &(Arc<str>, usize)| match self.state(graph, *tensor, root) {
-                    TensorState::Pending => false,
-                    TensorState::Present(_) => true,
-                    TensorState::Absent => optional(index, name),
-                };
-            if self.steps[index] == StepState::Waiting && step.reads.iter().all(available) {
+            let settled = |(_, tensor): &(Arc<str>, usize)| self.is_settled(graph, *tensor, root);
+            if self.steps[index] == StepState::Waiting && step.reads.iter().all(settled) {
                 self.steps[index] = StepState::Taken;
                 let read = step.reads.iter().filter_map(|(name, tensor)| {
                     Some((Arc::clone(name), self.take(graph, *tensor, root)?))

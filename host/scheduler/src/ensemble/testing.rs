@@ -143,7 +143,7 @@ impl Default for Setup {
 
 /// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are
 /// written as `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it. Models whose
-/// names begin with `gpu` are on GPUs.
+/// names begin with `gpu` are on GPUs; `I` is optional where the name begins with `free`.
 pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
     let map = |text: &str| -> Vec<(String, String)> {
         let pair = |pair: &str| {
@@ -165,7 +165,10 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
         let signature = ModelSignature {
             model: plan.model.as_str().into(),
             max_batch_size: batch,
-            inputs: vec![spec("I", dims), TensorSpec { optional: true, ..spec("J", dims) }],
+            inputs: vec![
+                TensorSpec { optional: plan.model.starts_with("free"), ..spec("I", dims) },
+                TensorSpec { optional: true, ..spec("J", dims) },
+            ],
             outputs: vec![spec("O", dims), spec("P", dims)],
             ..Default::default()
         };

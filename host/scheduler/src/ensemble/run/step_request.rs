@@ -42,7 +42,11 @@ impl EnsembleRun {
             inputs.push(InputTensor { index, dtype: tensor.dtype, shape, data: tensor.data });
         }
         let from = &self.request;
-        let batch = check::check_inputs(signature, &from.id, &mut inputs)?;
+        let batch = match check::check_inputs(signature, &from.id, &mut inputs)? {
+            // All its inputs are optional and absent.
+            _ if inputs.is_empty() => from.context().batch,
+            batch => batch,
+        };
         inputs.sort_by_key(|i| i.index);
         inputs.iter_mut().try_for_each(InputTensor::align)?;
         let outputs = {
