@@ -75,7 +75,8 @@ fn check_installed(
 fn check_pair(config: &ModelConfig, platforms: &dyn PlatformDirectory) -> Result<(), ConfigError> {
     check_installed(config, platforms)?;
     let served = platforms.list_platforms(&config.backend);
-    let of_other = platforms.find_backend(&config.platform).is_some_and(|b| b != config.backend);
+    let serving = platforms::serving_backend(&config.platform, platforms);
+    let of_other = serving.is_some_and(|backend| backend != config.backend);
     let not_served = !served.is_empty() && !served.contains(&config.platform);
     // Two backends may declare one platform; the configuration chooses between them by naming the
     // backend.
@@ -108,7 +109,7 @@ impl ConfigCompletion<'_> {
 
     /// The platform is given. As in TRTIS, an unknown one is replaced by the detected one.
     fn backend(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
-        if let Some(backend) = self.platforms.find_backend(&config.platform) {
+        if let Some(backend) = platforms::serving_backend(&config.platform, self.platforms) {
             config.backend = backend;
             return Ok(());
         }
@@ -214,6 +215,7 @@ impl ConfigCompletion<'_> {
         }
         let by_platform = self.platforms.default_file(&config.platform);
         let default_file = by_platform
+            .or_else(|| platforms::well_known_file(&config.platform, &config.backend))
             .or_else(|| self.platforms.default_file(&config.backend))
             .unwrap_or_default();
         let is_absent = self.selected.iter().all(|version| !version.has(&default_file));

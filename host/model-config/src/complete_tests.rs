@@ -69,6 +69,37 @@ fn platform_backend_and_file_are_derived_from_each_other() {
 }
 
 #[test]
+fn platform_implies_a_backend_that_declares_none() {
+    const OF_TRITON: Installed = Installed(&[
+        ("pytorch", &[("", "model.pt")]),
+        ("tensorrt", &[("", "model.plan")]),
+        ("onnxruntime", &[("other", "model.other")]),
+    ]);
+    for (text, expected) in [
+        ("platform: 'pytorch_libtorch'", Ok(["pytorch_libtorch", "pytorch", "model.pt"])),
+        ("platform: 'libtorch'", Ok(["pytorch_libtorch", "pytorch", "model.pt"])),
+        ("platform: 'torch_aoti'", Ok(["torch_aoti", "pytorch", "model.pt2"])),
+        ("platform: 'tensorrt_plan'", Ok(["tensorrt_plan", "tensorrt", "model.plan"])),
+        (
+            "platform: 'pytorch_libtorch' backend: 'tensorrt'",
+            Err("unexpected 'platform' and 'backend' pair, got:pytorch_libtorch, tensorrt for m"),
+        ),
+        // It declares platforms, but not this one.
+        ("platform: 'onnxruntime_onnx'", Err("it needs the backend 'onnxruntime'")),
+        ("platform: 'caffe2_netdef'", Err("it needs the backend 'caffe2', which is not installed")),
+    ] {
+        let mut config = parse(text);
+        let done = complete_config(&mut config, "m", &[listing(1, &[])], &OF_TRITON, None);
+        let got = [&*config.platform, &*config.backend, &*config.default_model_filename];
+        match (done, expected) {
+            (Ok(()), Ok(expected)) => assert_eq!(got, expected, "{text}"),
+            (Err(e), Err(part)) => assert!(e.message.contains(part), "{text}: {}", e.message),
+            (done, _) => panic!("{text}: {done:?}"),
+        }
+    }
+}
+
+#[test]
 fn model_name_may_contain_the_backend() {
     let config = run("", "m.identity", &[]).unwrap();
     assert_eq!(config.backend, "identity");

@@ -33,5 +33,7 @@ pub use installed_platforms::WithOwnBackend;
 pub use instance_support::{InstancePreference, InstanceSupport};
 pub use machine::{MachineFacts, MachineGpu};
 pub use normalise::{chooses_gpu, normalise_config};
-pub use platforms::{ENSEMBLE, PlatformDirectory, WHOLE_DIRECTORY, WHOLE_DIRECTORY_FILES};
+pub use platforms::{
+    ENSEMBLE, PlatformDirectory, WHOLE_DIRECTORY, WHOLE_DIRECTORY_FILES, implied_backend,
+};
 pub use read::{FILE_NAME, MAX_BYTES, read_model_config, read_with_places};

@@ -76,6 +76,32 @@ pub(super) fn canonical_platform<'a>(
     ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new)
 }
 
+/// The backend that serves `platform`: the one that declares it, else the one that serves it in
+/// Triton, if that is installed and declares no platforms, as backends built for Triton do.
+pub(super) fn serving_backend(platform: &str, platforms: &dyn PlatformDirectory) -> Option<String> {
+    let of_triton = || {
+        let backend = implied_backend(platform)?;
+        let is_installed = platforms.installed_backends().iter().any(|name| name == backend);
+        let serves = is_installed && platforms.list_platforms(backend).is_empty();
+        serves.then(|| backend.to_owned())
+    };
+    platforms.find_backend(platform).or_else(of_triton)
+}
+
+/// The backend that serves `platform` in Triton.
+pub fn implied_backend(platform: &str) -> Option<&'static str> {
+    let platform = ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new);
+    let mut known = WELL_KNOWN.iter().filter(|known| !known.platform.is_empty());
+    known.find(|known| known.platform == platform).map(|known| known.backend)
+}
+
+/// The model file of a platform that `backend` serves in Triton.
+pub(super) fn well_known_file(platform: &str, backend: &str) -> Option<String> {
+    let mut known = WELL_KNOWN.iter().filter(|known| !known.platform.is_empty());
+    let known = known.find(|known| known.platform == platform && known.backend == backend)?;
+    Some(known.file.to_owned())
+}
+
 /// Position of a platform, or of a backend without platforms, in the order of detection. Unknown
 /// ones are last.
 pub(super) fn platform_rank(platform: &str, backend: &str) -> usize {

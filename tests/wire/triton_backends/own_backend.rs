@@ -74,6 +74,32 @@ fn runtime_selects_another_library_file() {
 }
 
 #[test]
+fn platform_implies_a_backend_of_triton() {
+    let (installed, own) = (rogues(&["pytorch"]), rogues(&["tensorrt"]));
+    let of_platform = |platform: &str| {
+        model(&[]).replace("backend: \"mine\"", &format!("platform: \"{platform}\""))
+    };
+    let library = fs::read(own.path().join("tensorrt/libtriton_tensorrt.so"));
+    let server = explicit()
+        .triton_start_line()
+        .backend_dir(installed.path())
+        .model("torch", of_platform("pytorch_libtorch"))
+        .model("own", of_platform("tensorrt_plan"))
+        .file("own/libtriton_tensorrt.so", library.unwrap_or_else(|e| panic!("{e}")))
+        .start();
+    for (name, backend, file) in
+        [("torch", "pytorch", "model.pt"), ("own", "tensorrt", "model.plan")]
+    {
+        assert_ok(server.load(name));
+        works(&server, name);
+        let config = server.get(&format!("/v2/models/{name}/config")).json();
+        assert_eq!(config["backend"], backend);
+        assert_eq!(config["default_model_filename"], file);
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
 fn libraries_in_directories_of_models() {
     let made = rogues(&["mine"]);
     unusable(made.path(), "next", "NEXT_MAJOR");

@@ -35,7 +35,7 @@ use trtserver_model_config::version_dirs::VersionDirs;
 use trtserver_model_config::version_policy::{SelectedVersions, select_versions};
 use trtserver_model_config::{
     ConfigError, ConfigPart, ConfigWarning, ENSEMBLE, FILE_NAME, FileProbe, InstanceSupport,
-    MachineFacts, PlatformDirectory, VersionListing,
+    MachineFacts, PlatformDirectory, VersionListing, implied_backend,
 };
 use trtserver_model_files::FilePlaces;
 use trtserver_model_store::ModelDir;
@@ -340,7 +340,11 @@ impl ModelLoader {
                 Error::invalid(format!("model '{}': backend library {refusal}", config.name))
             })
         };
-        self.backends.in_model_dirs(&config.backend, &dirs, judge)
+        let backend = match config.backend.as_str() {
+            "" => implied_backend(&config.platform).unwrap_or_default(),
+            named => named,
+        };
+        self.backends.in_model_dirs(backend, &dirs, judge)
     }
 
     /// Adds what the configuration leaves out, from the directory, the backend and the defaults.
