@@ -59,6 +59,28 @@ fn files_of_a_request_are_the_model_until_it_is_unloaded() {
     assert!(server.serves("m"));
 }
 
+/// As `base64` on the command line and libraries for mail write it.
+#[test]
+fn files_may_be_in_lines_and_without_padding() {
+    let dir = folder();
+    let server = explicit().env("TMPDIR", dir.path()).start();
+    for (number, text) in ["YQpi\nCg==\n", "YQpiCg", " YQ\r\npi\r\nCg ", LABELS].iter().enumerate()
+    {
+        let files = json!({"config": config("new"), "file:labels.txt": text, "file:4/x": "eA"});
+        assert_ok(server.control("new", "load", files));
+        let request = inference_with_class();
+        let response = server.post("/v2/models/new/infer", &[], request);
+        assert_eq!(response.status, 200, "{number}: {}", response.text());
+        assert_eq!(response.json()["outputs"][0]["data"][0], "2.000000:1:b", "{text:?}");
+        assert_ok(server.unload("new"));
+    }
+}
+
+fn inference_with_class() -> &'static str {
+    r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2]}],
+        "outputs":[{"name":"OUTPUT0","parameters":{"classification":1}}]}"#
+}
+
 #[test]
 fn invalid_files_are_refused_by_name() {
     let server = explicit().model("m", probe("m", &[])).start();

@@ -1,6 +1,7 @@
 //! v2 over HTTP: everything under `/v2`.
 
 mod backends;
+mod base64_text;
 mod endpoint;
 mod generate;
 mod health;

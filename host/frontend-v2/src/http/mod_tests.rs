@@ -127,11 +127,8 @@ async fn shared_memory_regions() {
             "Unable to parse '{field}': attempt to access JSON non-unsigned-integer as unsigned-integer"
         ))
     };
-    let absent = |field: &str| {
-        error(&format!(
-            "Unable to parse '{field}': attempt to access non-existing object member '{field}'"
-        ))
-    };
+    let absent =
+        |field: &str| error(&format!("Shared memory register request has no '{field}' field"));
     let range = error("failed to register shared memory region 'r': invalid args");
     let empty = "failed to parse the request JSON buffer: The document is empty. at 0";
     let table = [
@@ -140,8 +137,8 @@ async fn shared_memory_regions() {
         (&register, body("1.0", "1"), 500, unsigned("offset")),
         (&register, body("0", "18446744073709551616"), 500, unsigned("byte_size")),
         (&register, body("0", "\"1\""), 500, unsigned("byte_size")),
-        (&register, "{}".into(), 500, absent("key")),
-        (&register, r#"{"key":"/k"}"#.into(), 500, absent("byte_size")),
+        (&register, "{}".into(), 400, absent("key")),
+        (&register, r#"{"key":"/k"}"#.into(), 400, absent("byte_size")),
         (
             &register,
             r#"{"key":1,"byte_size":1}"#.into(),
@@ -149,7 +146,7 @@ async fn shared_memory_regions() {
             error("Unable to parse 'key': attempt to access JSON non-string as string"),
         ),
         (&register, String::new(), 500, error(empty)),
-        (&register, "[]".into(), 500, absent("key")),
+        (&register, "[]".into(), 400, absent("key")),
         (&register, body("0", "101"), 400, range.clone()),
         (&register, body("18446744073709551615", "18446744073709551615"), 400, range),
         (

@@ -1,10 +1,10 @@
 //! The repository index, and loading and unloading by request, over HTTP.
 
+use super::base64_text::decode_base64;
 use super::json::access::wrong_type;
 use super::json::{self, JsonValue, Object};
 use crate::repository;
 use crate::repository::{CONFIG, DEPENDENTS, FILE, LoadParameters};
-use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
 use trtserver_base::error::{Error, Result};
 use trtserver_proto::v2::repository_index_response::ModelIndex;
@@ -68,9 +68,8 @@ fn load_parameters(name: &str, parameters: Object<'_>) -> Result<LoadParameters>
         match &*key {
             CONFIG => read.config = Some(String::from_utf8_lossy(text).into_owned()),
             file if file.starts_with(FILE) => {
-                let content = BASE64_STANDARD.decode(text).map_err(|e| {
-                    Error::invalid(format!("load parameter '{file}' of model '{name}': {e}"))
-                })?;
+                let subject = || format!("load parameter '{file}' of model '{name}'");
+                let content = decode_base64(text, subject)?;
                 read.add_file(name, file, content.into())?;
             }
             _ => return Err(Error::internal("unexpected error on creating Triton parameter")),
