@@ -12,12 +12,13 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trtserver_base::error::{Error, Result};
 use trtserver_plugin_host::host_api;
+use trtserver_plugin_host::host_api::metric::MetricSource;
 use trtserver_plugin_host::shared_objects;
 use trtserver_plugin_host::shared_objects::SharedObjects;
 
@@ -25,7 +26,7 @@ use trtserver_plugin_host::shared_objects::SharedObjects;
 /// pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 
-/// The running children, for changes of the log level.
+/// The running children, for changes of the log level and requests for metrics.
 #[derive(Default)]
 pub struct RunningProcesses(Mutex<Vec<Weak<Process>>>);
 
@@ -112,6 +113,22 @@ impl RunningProcesses {
             if let Some(process) = process.upgrade() {
                 // Without blocking: a child that does not read must not delay the others.
                 process.try_notify(control_request::RequestKind::LogLevel(level));
+            }
+        }
+    }
+}
+
+impl MetricSource for RunningProcesses {
+    fn refresh(&self, deadline: Instant) {
+        let processes: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let asked: Vec<_> = processes
+            .iter()
+            .filter_map(|process| Some((process, process.ask_for_metrics()?)))
+            .collect();
+        for (process, response) in asked {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if response.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+                process.metrics_are_late(response);
             }
         }
     }

@@ -8,13 +8,21 @@ use trtserver_base::error::Result;
 use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::backend_facts::{BackendFacts, OpenFacts};
 use trtserver_plugin_host::child_processes::{BackendSettings, ChildProcesses, IsolatedModel};
+use trtserver_plugin_host::host_api::metric;
 use trtserver_plugin_host::isolation_limits::IsolationLimits;
 use trtserver_plugin_host::{CancelFlag, ModelFacts, Patch, PluginFile, ProbeFacts};
 
 /// Starts child processes of this program, `trtserver plugin-host`.
-#[derive(Default)]
 pub struct ProcessLauncher {
     running: Arc<RunningProcesses>,
+}
+
+impl Default for ProcessLauncher {
+    fn default() -> Self {
+        let running = Arc::<RunningProcesses>::default();
+        metric::add_source(Arc::downgrade(&running) as _);
+        Self { running }
+    }
 }
 
 impl ProcessLauncher {

@@ -12,13 +12,15 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 use trtserver_base::ledger::ProcessMemory;
 use trtserver_plugin_host::load_priority;
 
 /// How long a child whose connection is gone may take to exit before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
+/// How often a message is tried to be sent that must not block.
+const SEND_ATTEMPTS: usize = 100;
 /// Interval at which a waiting thread checks whether the response is still needed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -37,6 +39,8 @@ pub struct Process {
     kill_reason: Mutex<Option<KillReason>>,
     /// It has responded to a request successfully.
     pub responded: AtomicBool,
+    /// The response to a request for metrics that did not arrive in time.
+    late_metrics: Mutex<Option<mpsc::Receiver<ControlResponse>>>,
 }
 
 impl Process {
@@ -52,6 +56,7 @@ impl Process {
             log_rate: Mutex::new(LogRate::new(Instant::now())),
             kill_reason: Mutex::new(None),
             responded: AtomicBool::new(false),
+            late_metrics: Mutex::new(None),
         })
     }
 
@@ -102,6 +107,40 @@ impl Process {
     /// Sends without blocking; dropped if the child does not read.
     pub fn try_notify(&self, kind: control_request::RequestKind) {
         self.control.try_send(&ControlRequest { number: 0, kind: Some(kind) });
+    }
+
+    /// Asks for the metrics that have changed, without blocking. `None` if that is in vain: the
+    /// process reads nothing at present, or has ended.
+    pub fn ask_for_metrics(&self) -> Option<mpsc::Receiver<ControlResponse>> {
+        let mut late = self.late_metrics.lock();
+        if late.as_ref().is_some_and(|late| late.try_recv() == Err(TryRecvError::Empty)) {
+            return None;
+        }
+        *late = None;
+        drop(late);
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let (sender, response) = mpsc::channel();
+        self.pending().as_mut()?.insert(number, sender);
+        let kind = Some(control_request::RequestKind::SendMetrics(EmptyMessage {}));
+        let request = ControlRequest { number, kind };
+        // Another thread may be sending.
+        let sent = (0..SEND_ATTEMPTS).any(|_| {
+            let sent = self.control.try_send(&request);
+            if !sent {
+                std::thread::yield_now();
+            }
+            sent
+        });
+        if !sent {
+            self.pending().as_mut()?.remove(&number);
+            return None;
+        }
+        Some(response)
+    }
+
+    /// The metrics have not come in time. It is not asked again before they are there.
+    pub fn metrics_are_late(&self, response: mpsc::Receiver<ControlResponse>) {
+        *self.late_metrics.lock() = Some(response);
     }
 
     /// Sends a request whose response is awaited.

@@ -1,5 +1,6 @@
-//! The metrics page for Prometheus, gathered per scrape. A scrape waits for no load, execution or
-//! process of a model: every lock that it takes is held for a few instructions.
+//! The metrics page for Prometheus, gathered per scrape. A scrape waits for no load or execution:
+//! every lock that it takes is held for a few instructions. It asks the processes of isolated models
+//! for metrics that their backends have set, and waits a short time for them.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +24,7 @@ use cached_reading::CachedReading;
 use cpu::CpuMetrics;
 use prometheus::proto::MetricFamily;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trtserver_base::heap::{self, HeapUsage};
 use trtserver_base::stats::LatencySettings;
 use trtserver_model_store::CacheUsage;
@@ -32,6 +33,10 @@ use trtserver_plugin_host::host_api::metric;
 
 /// How long values that take time to read are shown.
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Limit of the wait for the values of other processes, which send them in much less than a
+/// millisecond unless they are stopped.
+const REFRESH_LIMIT: Duration = Duration::from_millis(100);
 
 /// What the page shows.
 pub struct MetricsPage {
@@ -63,6 +68,7 @@ impl MetricsPage {
 
     /// All metrics. Families without series are omitted.
     pub fn text(&self, format: MetricsFormat) -> String {
+        metric::refresh_metrics(Instant::now() + REFRESH_LIMIT);
         let mut families = model::model_families(&self.models, &self.latency);
         families.extend(budget::budget_families());
         families
@@ -81,7 +87,9 @@ impl MetricsPage {
 }
 
 /// The values of the family `name` of backends, with the value that `label` has in their series.
+/// Blocks as a scrape does.
 pub fn backend_metric_values(name: &str, label: &str) -> Vec<(String, f64)> {
+    metric::refresh_metrics(Instant::now() + REFRESH_LIMIT);
     metric::by_label(name, label)
 }
 

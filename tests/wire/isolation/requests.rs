@@ -3,6 +3,7 @@
 use super::SERVER;
 use rustix::process::kill_process;
 use std::fs;
+use std::time::{Duration, Instant};
 use trtserver_tests::isolated::{isolated, process, processes, wait_until_served};
 use trtserver_tests::{
     ENDPOINTS, InferenceClient, Running, Server, Signal, folder, parameters, probe, python_v2, root,
@@ -74,10 +75,25 @@ fn output_and_metrics_of_the_child_are_collected() {
         assert_eq!(server.infer("noisy", r#""say":"so it goes""#).status, 200);
     }
     server.wait_for_log_with(&["so it goes", "process=\\\"model noisy:1\\\""]);
-    server.poll_until("they are counted", |server| server.metrics(sample) == Some(3.0));
+    // A scrape shows what was counted before a response.
+    assert_eq!(server.metrics(sample), Some(3.0));
+    for n in 4..30 {
+        assert_eq!(server.infer("noisy", "").status, 200);
+        assert_eq!(server.metrics(sample), Some(f64::from(n)));
+    }
+    // A process that does not answer delays a scrape once, and by little.
+    kill_process(process(&server, "noisy"), Signal::STOP).unwrap();
+    for limit in [2000, 100] {
+        let begin = Instant::now();
+        assert_eq!(server.metrics(sample), Some(29.0));
+        assert!(begin.elapsed() < Duration::from_millis(limit), "{:?}", begin.elapsed());
+    }
+    kill_process(process(&server, "noisy"), Signal::CONT).unwrap();
+    assert_eq!(server.infer("noisy", "").status, 200);
+    server.poll_until("it is asked again", |server| server.metrics(sample) == Some(30.0));
     kill_process(process(&server, "noisy"), Signal::KILL).unwrap();
     wait_until_served(&server, "noisy");
-    server.poll_until("they are counted anew", |s| s.metrics(sample).is_some_and(|n| n < 3.0));
+    server.poll_until("they are counted anew", |s| s.metrics(sample).is_some_and(|n| n < 30.0));
     assert!(server.stop().success());
 }
 

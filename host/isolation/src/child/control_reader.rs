@@ -1,11 +1,13 @@
-//! Reads the control connection: handles log levels and cancellations at once, and passes the rest
-//! on as jobs.
+//! Reads the control connection: handles log levels, cancellations and requests for metrics at once,
+//! and passes the rest on as jobs.
 
 use super::control::{self, Control};
 use super::instance::Instances;
 use super::log;
+use super::metrics::Forwarder;
 use crate::messages::{
-    ControlRequest, Handshake, InstanceFacts, ModelFacts, ProbeFacts, control_request,
+    ControlRequest, ControlResponse, Handshake, InstanceFacts, ModelFacts, ProbeFacts,
+    control_request,
 };
 use crate::wire::{ReceiveOutcome, Receiver};
 use std::os::fd::OwnedFd;
@@ -36,6 +38,7 @@ pub struct ControlReader {
     pub jobs: Sender<MainThreadJob>,
     pub control: Arc<Control>,
     pub instances: Arc<Instances>,
+    pub forwarder: &'static Forwarder,
 }
 
 impl ControlReader {
@@ -56,6 +59,10 @@ impl ControlReader {
             Some(control_request::RequestKind::LogLevel(level)) => return log::set_level(level),
             Some(control_request::RequestKind::Cancel(cancel)) => {
                 return self.instances.cancel(cancel.ordinal, cancel.key);
+            }
+            Some(control_request::RequestKind::SendMetrics(_)) => {
+                self.forwarder.send();
+                return self.control.respond(number, Ok(ControlResponse::default()));
             }
             Some(control_request::RequestKind::Handshake(hello)) => JobKind::Handshake(hello),
             Some(control_request::RequestKind::Describe(_)) => JobKind::Describe,

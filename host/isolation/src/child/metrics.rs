@@ -1,8 +1,9 @@
-//! Forwards metrics of the backend to the host: changed values only, a few times a second at most.
+//! Forwards metrics of the backend to the host: changed values only, a few times a second, and when
+//! the host is about to show them.
 //!
 //! A new series is sent at once. A change marks its series and, if it was not marked, wakes the
-//! sending thread; changes while that thread pauses are sent in its next round. While nothing
-//! changes, nothing runs.
+//! sending thread; changes while that thread pauses are sent in its next round, or when the host
+//! asks for them. While nothing changes, nothing runs.
 
 use super::control::Control;
 use crate::messages::{MetricMessage, MetricValue, control_message};

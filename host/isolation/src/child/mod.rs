@@ -89,8 +89,13 @@ pub fn run_child() -> ExitCode {
     set_isolated(move |broken, reason| end.begin_exit(broken, reason));
     serve_nested(RemoteModels::new(&control));
     let (jobs, inbox) = channel();
-    let host =
-        ControlReader { receiver, jobs, control: control.clone(), instances: instances.clone() };
+    let host = ControlReader {
+        receiver,
+        jobs,
+        control: control.clone(),
+        instances: instances.clone(),
+        forwarder,
+    };
     let reader = std::thread::Builder::new().name("control".into()).spawn(move || host.run());
     if let Err(e) = reader {
         eprintln!("trtserver plugin-host: no thread could be started: {e}");

@@ -9,7 +9,7 @@ pub struct ControlRequest {
     /// Repeated in the response; 0 = no response is sent.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "control_request::RequestKind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "control_request::RequestKind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub kind: Option<control_request::RequestKind>,
 }
 
@@ -48,6 +48,9 @@ pub mod control_request {
         /// Calls `model_probe`; the response has the entry. The backend is not opened for it.
         #[prost(message, tag = "11")]
         Probe(super::ProbeFacts),
+        /// Sends the metrics that have changed, then the response.
+        #[prost(message, tag = "12")]
+        SendMetrics(super::EmptyMessage),
     }
 }
 

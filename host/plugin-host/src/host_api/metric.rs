@@ -12,6 +12,7 @@ use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 use trtserver_base::error::{Error, Result};
 
 /// The metrics of backends.
@@ -20,11 +21,17 @@ pub(crate) struct MetricFamilies {
     families: Mutex<BTreeMap<String, BackendFamily>>,
     /// Forwards all series to the host, in the process of an isolated model.
     observer: OnceLock<SeriesObserver>,
+    /// Where values of other processes come from.
+    sources: Mutex<Vec<Weak<dyn MetricSource>>>,
 }
 
 impl MetricFamilies {
     pub const fn new() -> Self {
-        Self { families: Mutex::new(BTreeMap::new()), observer: OnceLock::new() }
+        Self {
+            families: Mutex::new(BTreeMap::new()),
+            observer: OnceLock::new(),
+            sources: Mutex::new(Vec::new()),
+        }
     }
 }
 
@@ -50,6 +57,26 @@ struct BackendFamily {
     label_names: Vec<String>,
     /// Number of scopes that use a series, by label values; never empty.
     scopes: HashMap<Vec<String>, usize>,
+}
+
+/// Other processes that send values of series now and then.
+pub trait MetricSource: Send + Sync {
+    /// Has them send what has changed, and waits until it is there, at most until the deadline.
+    fn refresh(&self, deadline: Instant);
+}
+
+/// Asks `source` for values before they are shown, as long as it exists.
+pub fn add_source(source: Weak<dyn MetricSource>) {
+    let mut sources = HOST.metrics.sources.lock();
+    sources.retain(|source| source.strong_count() > 0);
+    sources.push(source);
+}
+
+/// Brings the series up to date, so that they show what a model set before it responded. Blocks, at
+/// most until the deadline.
+pub fn refresh_metrics(deadline: Instant) {
+    let sources: Vec<_> = HOST.metrics.sources.lock().iter().filter_map(Weak::upgrade).collect();
+    sources.iter().for_each(|source| source.refresh(deadline));
 }
 
 /// All families with their series, sorted by name and label values.

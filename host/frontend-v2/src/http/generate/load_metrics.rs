@@ -28,8 +28,9 @@ impl LoadMetrics {
     }
 
     /// Adds the report, unless a metric that it needs is missing.
-    pub fn add_to(self, headers: &mut HeaderMap) {
-        let report = self.report(&trtserver_metrics::backend_metric_values(FAMILY, LABEL));
+    pub async fn add_to(self, headers: &mut HeaderMap) {
+        let read = || trtserver_metrics::backend_metric_values(FAMILY, LABEL);
+        let report = self.report(&tokio::task::spawn_blocking(read).await.unwrap_or_default());
         if let Some(value) = report.and_then(|report| HeaderValue::try_from(report).ok()) {
             headers.insert(METRICS, value);
         }

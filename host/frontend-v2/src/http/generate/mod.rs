@@ -79,7 +79,7 @@ pub async fn serve_generate<B: ReceivedBody>(
     };
     let mut response = result.unwrap_or_else(|error| http_response::error_response(&error));
     if let Some(load_metrics) = load_metrics {
-        load_metrics.add_to(response.headers_mut());
+        load_metrics.add_to(response.headers_mut()).await;
     }
     response
 }
