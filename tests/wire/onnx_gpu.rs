@@ -351,6 +351,16 @@ fn accelerators_reach_the_session_or_are_refused() {
             && sessions[1].starts_with("session CUDA stream=the caller's"),
         "{sessions:?}"
     );
+    // Accelerators of a GPU are ignored where no instance is on one, even unknown ones.
+    let on_cpu = "instance_group { kind: KIND_CPU }";
+    let idle = accelerator("gpu", "magics", &[]);
+    let running = server(&fakes).onnx("m", on_cpu, &idle).start();
+    running.wait_for_log_with(&[
+        "model 'm'",
+        "gpu_execution_accelerator' has no effect: the model has no instance of KIND_GPU",
+    ]);
+    computes(&running, "m", 2, 3);
+    assert!(running.stop().success());
     let unknown = accelerator("gpu", "cuda", &[("gpu_mem_limits", "1")]);
     for (groups, more, expected) in [
         (
@@ -359,11 +369,6 @@ fn accelerators_reach_the_session_or_are_refused() {
             "gpu_execution_accelerator 'magics' requested for model 'm': unknown",
         ),
         (on_gpu, unknown, "unknown parameter 'gpu_mem_limits'; known are: "),
-        (
-            "instance_group { kind: KIND_CPU }",
-            accelerator("gpu", "cuda", &[]),
-            "gpu_execution_accelerator 'cuda' requested for model 'm': the model has no instance of KIND_GPU",
-        ),
         (
             "instance_group { kind: KIND_CPU }",
             accelerator("cpu", "openvino", &[]),
@@ -423,12 +428,11 @@ fn library_for_the_cpu_serves_on_a_machine_with_gpus() {
 
 #[test]
 fn accelerators_are_refused_for_backends_that_ignore_them() {
-    let tensorrt = accelerator("gpu", "tensorrt", &[]);
     let openvino = accelerator("cpu", "openvino", &[]);
     for (config, expected) in [
         (
-            probe("m", &[]) + &tensorrt,
-            "gpu_execution_accelerator 'tensorrt' requested for model 'm': backend 'probe' supports no execution accelerators",
+            probe("m", &[]) + &openvino,
+            "cpu_execution_accelerator 'openvino' requested for model 'm': backend 'probe' supports no execution accelerators",
         ),
         (
             probe("m", &[("isolation", "process")]) + &openvino,
@@ -445,4 +449,9 @@ fn accelerators_are_refused_for_backends_that_ignore_them() {
         let refused = Server::new().model("m", config).refuses_to_start();
         assert!(refused.stderr.contains(expected), "{}\n{expected}", refused.stderr);
     }
+    let idle = probe("m", &[]) + &accelerator("gpu", "tensorrt", &[]);
+    let server = Server::new().model("m", idle).start();
+    server.wait_for_log_with(&["gpu_execution_accelerator' has no effect"]);
+    assert_eq!(server.infer("m", "").status, 200);
+    assert!(server.stop().success());
 }

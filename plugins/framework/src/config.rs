@@ -6,7 +6,7 @@
 
 use crate::fault::PluginFault;
 use std::collections::BTreeMap;
-use trtserver_plugin_api::abi::descriptors::instance_kind::GPU as KIND_GPU;
+use trtserver_plugin_api::abi::descriptors::instance_kind::{GPU as KIND_GPU, MODEL as KIND_MODEL};
 use trtserver_plugin_api::author::{ModelContext, TensorDecl};
 use trtserver_proto_wire::{Fields, WireValue};
 
@@ -67,11 +67,14 @@ pub struct ConfigFacts {
     pub batch_outputs: Vec<String>,
     /// Outputs stored by the host: states.
     pub host_outputs: Vec<String>,
-    /// Requested execution accelerators: those of GPUs, then those of CPUs.
+    /// Requested execution accelerators: those of GPUs, then those of CPUs. Without those for which
+    /// the model has no instance: the host says in the log that they have no effect.
     pub accelerators: Vec<Accelerator>,
     /// Some instances are of KIND_GPU; some are of another kind.
     pub gpu_instances: bool,
     pub other_instances: bool,
+    /// Some instances are of KIND_MODEL: the framework chooses their devices.
+    pub model_instances: bool,
     /// `model_operations.op_library_filename`.
     pub operator_libraries: Vec<String>,
 }
@@ -150,7 +153,14 @@ impl ConfigFacts {
                 _ => {}
             }
         }
+        facts.drop_idle_accelerators();
         facts
+    }
+
+    fn drop_idle_accelerators(&mut self) {
+        let unknown = self.model_instances || !(self.gpu_instances || self.other_instances);
+        let (gpu, other) = (self.gpu_instances || unknown, self.other_instances || unknown);
+        self.accelerators.retain(|accelerator| if accelerator.gpu { gpu } else { other });
     }
 
     fn read_sequence(&mut self, sequence: &[u8]) {
@@ -168,11 +178,10 @@ impl ConfigFacts {
     }
 
     fn read_group(&mut self, group: &[u8]) {
-        let mut fields = Fields::new(group).map_while(Result::ok);
-        let gpu =
-            fields.any(|f| f.number == 4 && f.value == WireValue::Varint(u64::from(KIND_GPU)));
-        self.gpu_instances |= gpu;
-        self.other_instances |= !gpu;
+        let kind = Fields::new(group).varint(4);
+        self.gpu_instances |= kind == u64::from(KIND_GPU);
+        self.other_instances |= kind != u64::from(KIND_GPU);
+        self.model_instances |= kind == u64::from(KIND_MODEL);
     }
 
     fn read_optimization(&mut self, optimization: &[u8]) {

@@ -22,6 +22,7 @@ fn fields_of_the_configuration_are_read() {
         vec![4 << 3, 0x80, 1],
         field(13, &sequence),
         field(7, &[field(1, b"g"), vec![4 << 3, 1]].concat()),
+        field(7, &[field(1, b"c"), vec![4 << 3, 2]].concat()),
         field(12, &optimization),
         field(18, &[field(1, b"a.so"), field(1, b"b.so")].concat()),
         field(20, &[field(2, b"SHAPES"), vec![3 << 3, 9]].concat()),
@@ -35,7 +36,7 @@ fn fields_of_the_configuration_are_read() {
     assert_eq!(facts.batch_inputs, [("SHAPES".to_owned(), 9)]);
     assert_eq!(facts.batch_outputs, ["CUT"]);
     assert_eq!(facts.host_outputs, ["S_OUT"]);
-    assert_eq!((facts.gpu_instances, facts.other_instances), (true, false));
+    assert_eq!((facts.gpu_instances, facts.other_instances), (true, true));
     let [tensorrt, openvino] = &facts.accelerators[..] else { panic!("{facts:?}") };
     assert_eq!(
         (tensorrt.name.as_str(), tensorrt.field()),
@@ -48,6 +49,24 @@ fn fields_of_the_configuration_are_read() {
     );
     assert!(openvino.parameters.is_empty());
     assert_eq!(facts.operator_libraries, ["a.so", "b.so"]);
+}
+
+#[test]
+fn accelerators_without_an_instance_are_dropped() {
+    let accelerators = [field(1, &field(1, b"tensorrt")), field(2, &field(1, b"openvino"))];
+    let optimization = field(12, &field(4, &accelerators.concat()));
+    let group = |kind: u8| field(7, &[4 << 3, kind]);
+    for (groups, expected) in [
+        (vec![], &["tensorrt", "openvino"][..]),
+        (vec![group(1)], &["tensorrt"]),
+        (vec![group(2)], &["openvino"]),
+        (vec![group(1), group(2)], &["tensorrt", "openvino"]),
+        (vec![group(3)], &["tensorrt", "openvino"]),
+    ] {
+        let facts = ConfigFacts::read(&[optimization.clone(), groups.concat()].concat());
+        let names: Vec<&str> = facts.accelerators.iter().map(|a| a.name.as_str()).collect();
+        assert_eq!(names, expected, "{groups:?}");
+    }
 }
 
 #[test]

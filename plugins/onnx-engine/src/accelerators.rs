@@ -8,8 +8,8 @@
 //! | `gpu_execution_accelerator`: `tensorrt` | TensorRT, CUDA for what it does not take | on GPUs |
 //! | `cpu_execution_accelerator`: `openvino` | OpenVINO | others |
 //!
-//! Nothing is ignored: an unknown accelerator or option is refused, and so is one for which the
-//! model has no instance.
+//! An unknown accelerator or option is refused. Accelerators for which the model has no instance do
+//! not come here (`trtserver_framework::config`).
 
 use crate::provider::ExecutionProvider;
 use crate::provider_options::{self, OptionRule};
@@ -93,13 +93,7 @@ impl AcceleratorOptions {
                         .to_owned(),
                 ));
             };
-            let (list, has_instances, kind) = match accelerator.gpu {
-                true => (&mut all.gpu, config.facts.gpu_instances, "KIND_GPU"),
-                false => (&mut all.cpu, config.facts.other_instances, "KIND_CPU"),
-            };
-            if !has_instances {
-                return Err(refused(format!("the model has no instance of {kind}")));
-            }
+            let list = if accelerator.gpu { &mut all.gpu } else { &mut all.cpu };
             if list.iter().any(|other| other.provider == provider) {
                 return Err(refused("it is requested twice".to_owned()));
             }

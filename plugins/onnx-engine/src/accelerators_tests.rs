@@ -67,11 +67,6 @@ fn accelerators_that_cannot_be_used_are_refused() {
         ),
         (config(true, true, &[(false, "cuda", &[])]), "cpu_execution_accelerator 'cuda' requested"),
         (config(true, true, &[(true, "openvino", &[])]), "unknown execution accelerator"),
-        (
-            config(false, true, &[(true, "tensorrt", &[])]),
-            "gpu_execution_accelerator 'tensorrt' requested for model 'm': the model has no instance of KIND_GPU",
-        ),
-        (config(true, false, &[(false, "openvino", &[])]), "has no instance of KIND_CPU"),
         (config(true, false, &[(true, "cuda", &[]), (true, "cuda", &[])]), "it is requested twice"),
         (
             config(true, false, &[(true, "cuda", &[("gpu_mem_limits", "1")])]),

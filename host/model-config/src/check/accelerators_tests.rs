@@ -40,3 +40,44 @@ fn accelerators_that_nothing_reads_are_refused() {
         assert_eq!(got, expected, "{field}");
     }
 }
+
+#[test]
+fn accelerators_without_an_instance_are_warned_of() {
+    let none = InstanceSupport { flags: 0, ..InstanceSupport::every_kind() };
+    let both =
+        "gpu_execution_accelerator [ { name: 'x' } ] cpu_execution_accelerator [ { name: 'y' } ]";
+    let gpu = "gpu_execution_accelerator [ { name: 'x' } ]";
+    let prefix = "optimization.execution_accelerators.";
+    for (kinds, accelerators, refused, idle) in [
+        (&[][..], gpu, Some("x"), None),
+        (&["KIND_CPU"], gpu, None, Some(("gpu", "KIND_GPU"))),
+        (&["KIND_CPU"], both, Some("y"), Some(("gpu", "KIND_GPU"))),
+        (&["KIND_GPU"], both, Some("x"), Some(("cpu", "KIND_CPU"))),
+        (&["KIND_CPU", "KIND_GPU"], both, Some("x"), None),
+        (&["KIND_MODEL"], gpu, Some("x"), None),
+        (&["KIND_CPU"], "", None, None),
+    ] {
+        let groups: String =
+            kinds.iter().map(|kind| format!("instance_group {{ kind: {kind} }} ")).collect();
+        let text = format!(
+            "name: 'm' {groups} optimization {{ execution_accelerators {{ {accelerators} }} }}"
+        );
+        let config = parse(&text);
+        let got = check_accelerators(&config, &none).err();
+        let named = refused.map(|name| format!("execution_accelerator '{name}'"));
+        assert_eq!(got.is_some(), named.is_some(), "{text}");
+        if let (Some(got), Some(named)) = (got, named) {
+            assert!(got.message.contains(&named), "{text}: {}", got.message);
+        }
+        let messages: Vec<_> = idle_accelerators(&config).into_iter().map(|w| w.message).collect();
+        let expected: Vec<_> = idle
+            .into_iter()
+            .map(|(device, kind)| {
+                format!(
+                    "'{prefix}{device}_execution_accelerator' has no effect: the model has no instance of {kind}"
+                )
+            })
+            .collect();
+        assert_eq!(messages, expected, "{text}");
+    }
+}

@@ -80,6 +80,7 @@ pub fn check_config(
         return Err(refused);
     }
     warnings.extend(batching::without_effect(config));
+    warnings.extend(accelerators::idle_accelerators(config));
     warnings.extend(fields::without_effect(config, support.flags));
     Ok(warnings)
 }
