@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod comment_bytes;
 mod complete;
 mod detect;
 mod error;

@@ -7,6 +7,7 @@ use trtserver_proto::v2::ModelConfig;
 
 use trtserver_proto::text::{TextError, TextPlaces, parse_with_places};
 
+use super::comment_bytes::readable_comments;
 use super::{ConfigError, ConfigPart};
 use trtserver_base::regular_file;
 
@@ -46,10 +47,13 @@ fn read_config_text(path: &Path) -> Result<Option<String>, ConfigError> {
             return Err(ConfigError::unreadable(message));
         }
     };
-    String::from_utf8(bytes).map(Some).map_err(|e| {
+    let text =
+        String::from_utf8(bytes).or_else(|e| String::from_utf8(readable_comments(e.as_bytes())));
+    text.map(Some).map_err(|e| {
         let valid = e.utf8_error().valid_up_to();
         let (line, column) = line_and_column(&e.as_bytes()[..valid]);
-        text_error(path, &TextError { line, column, message: "not UTF-8 text".to_owned() })
+        let message = "not UTF-8 text, which only comments need not be".to_owned();
+        text_error(path, &TextError { line, column, message })
     })
 }
 

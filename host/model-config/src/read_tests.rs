@@ -14,6 +14,9 @@ fn file_is_parsed() {
     let (_, config) = read_bytes(b"\xef\xbb\xbfname: 'm' # note\nmax_batch_size: 8\n");
     let config = config.unwrap().unwrap();
     assert_eq!((config.name.as_str(), config.max_batch_size), ("m", 8));
+    let (_, config) = read_bytes(b"# \xb7\xd6\xc0\xe0\nname: 'm' # caf\xe9\nmax_batch_size: 8\n");
+    let config = config.unwrap().unwrap();
+    assert_eq!((config.name.as_str(), config.max_batch_size), ("m", 8));
     assert_eq!(read_bytes(b"").1.unwrap(), Some(ModelConfig::default()));
 }
 
@@ -30,6 +33,8 @@ fn error_starts_with_file_line_and_column() {
         (&b"name: 'm'\nno_such_field: 1\n"[..], ":2:"),
         (b"name: 'm'\n  max_batch_size: 'eight'\n", ":2:"),
         (b"name: 'm'\n  name: '\xff'\n", ":2:10: not UTF-8 text"),
+        (b"# \xff\n# \xff\n  name: '\xff'\n", ":3:10: not UTF-8 text"),
+        (b"# \xff\n  no_such_field: 1\n", ":2:3: "),
     ] {
         let (path, result) = read_bytes(bytes);
         let error = result.unwrap_err();

@@ -30,6 +30,24 @@ fn ensemble(name: &str, from: &str, to: &str) -> String {
     config.replacen(from, to, 1)
 }
 
+/// Editors on Windows write comments in GBK or Latin-1. Outside of comments the text is UTF-8.
+#[test]
+fn comments_may_be_in_any_encoding() {
+    let config = probe("m", &[]);
+    let comments = |code: &str| {
+        [b"# \xb7\xd6\xc0\xe0 \xff\n".as_slice(), code.as_bytes(), b"# caf\xe9"].concat()
+    };
+    let server =
+        Server::new().model("m", &config).file("m/config.pbtxt", comments(&config)).start();
+    assert_eq!(server.infer("m", "").status, 200);
+    assert!(server.stop().success());
+    let wrong = [comments(&config), b"\nname: '\xe9' # \xe9\n".to_vec()].concat();
+    let refused =
+        Server::new().model("m", &config).file("m/config.pbtxt", wrong).refuses_to_start();
+    let text = "not UTF-8 text, which only comments need not be";
+    assert!(refused.stderr.contains(text), "{}", refused.stderr);
+}
+
 /// Name, configuration, and the text that the index shows.
 fn refused() -> Vec<(&'static str, String, &'static str)> {
     let input = "name: \"INPUT0\"";
