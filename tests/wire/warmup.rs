@@ -200,6 +200,37 @@ fn failed_instance_cancels_warmup_of_others() {
     assert!(ended.stderr.contains(text), "{}", ended.stderr);
 }
 
+/// As in Triton, which loads such models.
+#[test]
+fn what_a_sample_has_too_much_is_left_out_with_a_warning() {
+    let other = "inputs { key: \"X\" value { data_type: TYPE_FP32 dims: 2 zero_data: true } } }";
+    let with_other =
+        zeros("s", "batch_size: 1").trim_end().trim_end_matches('}').to_owned() + other;
+    let unbatched = probe("unbatched", &[]).replace("max_batch_size: 8", "max_batch_size: 0");
+    let server = Server::new()
+        .model(
+            "longer",
+            probe("longer", &[]) + &sample("s", "batch_size: 1", "input_data_file: \"nine\""),
+        )
+        .file("longer/warmup/nine", [0; 9])
+        .model("larger", probe("larger", &[]) + &zeros("s", "batch_size: 9"))
+        .model("unbatched", unbatched + &zeros("s", "batch_size: 2"))
+        .model("other", probe("other", &[]) + &with_other)
+        .start();
+    for (model, text) in [
+        ("longer", "data of input 'INPUT0': 'nine' has 9 bytes, of which the first 8 are used"),
+        ("larger", "batch_size 9 exceeds the model's max_batch_size 8, with which it runs"),
+        ("unbatched", "batch_size 2 has no effect, since the model does not support batching"),
+        ("other", "input 'X' is not used: the model's inputs are: INPUT0"),
+    ] {
+        let head = format!("model '{model}', warmup sample 's': ");
+        server.wait_for_log_with(&[&head, text]);
+        let stats = server.get(&format!("/v2/models/{model}/stats")).json();
+        assert_eq!(stats["model_stats"][0]["warmup_stats"]["s"]["count"], 1, "{stats}");
+    }
+    assert!(server.stop().success());
+}
+
 #[test]
 fn samples_are_checked_against_the_model() {
     let file = |name: &str| format!("input_data_file: \"{name}\"");
@@ -212,23 +243,12 @@ fn samples_are_checked_against_the_model() {
                 "warmup setting expects 8 bytes, but the data provided from sevenonly has 7 bytes {of_s}"
             ),
         ),
-        (
-            sample("s", one, &file("nine")),
-            format!(
-                "warmup setting expects 8 bytes, but the data provided from nine has 9 bytes {of_s}"
-            ),
-        ),
         (sample("s", one, &file("absent")), "m/warmup/absent': No such file".to_owned()),
         (
             sample("s", one, &file("../config.pbtxt")),
             "leaves the model's 'warmup' directory".to_owned(),
         ),
-        (zeros("s", one).replace("INPUT0", "X"), "the model has no input 'X'".to_owned()),
         (format!("model_warmup {{ name: \"s\" {one} }}"), "input 'INPUT0' is missing".to_owned()),
-        (
-            zeros("s", "batch_size: 9"),
-            "batch_size 9 exceeds the model's max_batch_size 8".to_owned(),
-        ),
         (
             zeros("s", one).replace("dims: 2", "dims: -1"),
             "warmup setting expects all variable-size dimensions are specified for input 'INPUT0'"
@@ -242,7 +262,6 @@ fn samples_are_checked_against_the_model() {
         let ended = Server::new()
             .model("m", probe("m", &[]) + &warmup)
             .file("m/warmup/seven", [0; 7])
-            .file("m/warmup/nine", [0; 9])
             .refuses_to_start();
         assert!(ended.stderr.contains(&want), "{want}\n{}", ended.stderr);
     }

@@ -23,6 +23,8 @@ pub struct WarmupSource<'a> {
     places: &'a FilePlaces,
     memory: &'a mut LoadMemory,
     random: u64,
+    /// What the latest file has beyond its tensor, as the end of a sentence.
+    surplus: Option<String>,
     /// What the data is entered under in the ledger.
     tag: MemoryTag,
 }
@@ -30,7 +32,7 @@ pub struct WarmupSource<'a> {
 impl<'a> WarmupSource<'a> {
     /// `memory` limits the bytes that are produced; they are entered under `tag`.
     pub fn new(places: &'a FilePlaces, memory: &'a mut LoadMemory, tag: MemoryTag) -> Self {
-        Self { places, memory, random: 0, tag }
+        Self { places, memory, random: 0, surplus: None, tag }
     }
 
     /// Takes memory for `count` requests of a sample.
@@ -55,6 +57,11 @@ impl<'a> WarmupSource<'a> {
             // Random strings are empty, like zero strings.
             _ => self.zeros(dtype, shape),
         }
+    }
+
+    /// What the latest file had beyond its tensor, if that was not reported yet.
+    pub fn take_surplus(&mut self) -> Option<String> {
+        self.surplus.take()
     }
 
     pub fn zeros(&mut self, dtype: DType, shape: &[i64]) -> Result<Bytes, ConfigError> {
@@ -115,15 +122,17 @@ impl<'a> WarmupSource<'a> {
             Some(size) => {
                 let bytes = elements.and_then(|n| n.checked_mul(size));
                 let expects = bytes.ok_or_else(|| too_large(shape))?;
-                // Texts of Triton, including the missing space.
-                let why = match found {
-                    _ if found < expects => format!("only has {found} bytes"),
-                    _ if found > expects => format!(" has {found} bytes"),
-                    _ => return Ok(AlignedBuf::copy_parts(&[&data], self.tag).into_bytes()),
+                let Some(used) = data.get(..expects) else {
+                    // Text of Triton, including the missing space.
+                    return Err(ConfigError::invalid(format!(
+                        "warmup setting expects {expects} bytes, but the data provided from {file}only has {found} \
+                         bytes"
+                    )));
                 };
-                return Err(ConfigError::invalid(format!(
-                    "warmup setting expects {expects} bytes, but the data provided from {file}{why}"
-                )));
+                self.surplus = (found > expects).then(|| {
+                    format!("'{file}' has {found} bytes, of which the first {expects} are used")
+                });
+                return Ok(AlignedBuf::copy_parts(&[used], self.tag).into_bytes());
             }
         }
         Ok(data.into())

@@ -48,27 +48,18 @@ struct WarmupEntry<'a> {
 
 impl WarmupEntry<'_> {
     fn build(&self, source: &mut WarmupSource<'_>) -> Result<WarmupSample, ConfigError> {
-        let ModelWarmup { name, batch_size, count, .. } = self.setting;
-        let max = self.signature.max_batch_size.max(1);
-        if *batch_size > max {
-            return self.refuse(if self.signature.batching() {
-                format!("batch_size {batch_size} exceeds the model's max_batch_size {max}")
-            } else {
-                format!(
-                    "batch_size {batch_size}, but the model does not support batching: expected 1"
-                )
-            });
-        }
+        let ModelWarmup { name, count, .. } = self.setting;
+        let calls = self.calls();
         for input in self.setting.inputs.keys() {
             if self.specs().all(|(_, spec)| *spec.name != **input) {
                 let names: Vec<&str> = self.specs().map(|(_, spec)| &*spec.name).collect();
-                return self.refuse(format!(
-                    "the model has no input '{input}', its inputs are: {}",
+                self.warn(format_args!(
+                    "input '{input}' is not used: the model's inputs are: {}",
                     names.join(", ")
                 ));
             }
         }
-        source.requests(*batch_size)?;
+        source.requests(calls)?;
         let mut inputs = SmallVec::new();
         for (index, spec) in self.specs() {
             let tensor = match self.setting.inputs.get(&*spec.name) {
@@ -81,8 +72,24 @@ impl WarmupEntry<'_> {
             };
             inputs.push(tensor);
         }
-        let (runs, calls) = ((*count).max(1), *batch_size);
+        let runs = (*count).max(1);
         Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
+    }
+
+    /// Requests of one run: the batch size, as far as the model has it. Triton leaves it to the
+    /// backend whether it executes more.
+    fn calls(&self) -> u32 {
+        let (asked, max) = (self.setting.batch_size, self.signature.max_batch_size.max(1));
+        if asked > max && self.signature.batching() {
+            self.warn(format_args!(
+                "batch_size {asked} exceeds the model's max_batch_size {max}, with which it runs"
+            ));
+        } else if asked > max {
+            self.warn(format_args!(
+                "batch_size {asked} has no effect, since the model does not support batching: it runs with 1"
+            ));
+        }
+        asked.min(max)
     }
 
     /// All inputs with their index, including sequence controls and states, without batch inputs,
@@ -125,6 +132,9 @@ impl WarmupEntry<'_> {
             ),
             ..e
         })?;
+        if let Some(surplus) = source.take_surplus() {
+            self.warn(format_args!("data of input '{}': {surplus}", spec.name));
+        }
         Ok(InputTensor { index, dtype: spec.dtype, shape, data: data.into() })
     }
 
@@ -152,6 +162,11 @@ impl WarmupEntry<'_> {
     fn shape(&self, spec: &TensorSpec, dims: &[i64]) -> Shape {
         let batch = (self.signature.batching() && !spec.shape_tensor).then_some(1);
         batch.into_iter().chain(dims.iter().copied()).collect()
+    }
+
+    fn warn(&self, what: std::fmt::Arguments<'_>) {
+        let (model, sample) = (&self.signature.model, &self.setting.name);
+        tracing::warn!("model '{model}', warmup sample '{sample}': {what}");
     }
 
     fn refuse<T>(&self, why: String) -> Result<T, ConfigError> {
