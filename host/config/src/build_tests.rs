@@ -233,6 +233,11 @@ fn flags_become_settings() {
              --rate-limit=off --trace-level=off --allow-client-shm=false --grpc-use-ssl=0",
             |_| {},
         ),
+        (
+            "--model-store=/m --trace-level=OFF --trace-file=/t --trace-rate=7 --trace-config=level=OFF \
+             --trace-config=triton,file=/t --trace-config=rate=1",
+            |_| {},
+        ),
         ("--model-store=/m --allow-client-shm", |s| s.allow_client_shm = true),
     ];
     for (line, change) in table {

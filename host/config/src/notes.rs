@@ -21,7 +21,9 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
     for (flag, given) in flags.iter() {
         let name = flag.name;
         let texts = values.texts(name);
-        let outside = |list: &[&str]| texts.iter().find(|t| !list.contains(&t.as_str())).cloned();
+        let outside = |list: &[&str]| {
+            texts.iter().find(|t| !list.contains(&t.as_str()) && !traces_nothing(name, t)).cloned()
+        };
         match flag.status {
             FlagStatus::Effective => {}
             FlagStatus::NoEffect(reason) => {
@@ -62,6 +64,15 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
         ));
     }
     Ok(notes)
+}
+
+/// Whether it is a setting of `--trace-config`, `[MODE,]KEY=VALUE`, that asks for no trace: only the
+/// level does.
+fn traces_nothing(flag: &str, value: &str) -> bool {
+    let setting = value.split_once(',').map_or(value, |(_, setting)| setting);
+    flag == "trace-config"
+        && setting.contains('=')
+        && setting.strip_prefix("level=").is_none_or(|level| level.eq_ignore_ascii_case("OFF"))
 }
 
 /// Flags of polling that have no effect in the control mode.

@@ -138,7 +138,18 @@ fn trace_settings() {
     for path in ["/v2/trace/setting", "/v2/models/echo/trace/setting"] {
         assert_eq!(SERVER.get(path).json(), settings, "{path}");
         assert_eq!(SERVER.post(path, &[], "{}").json(), settings, "{path}");
+        for same in [
+            r#"{"trace_level":["OFF"]}"#,
+            r#"{"trace_level":["OFF"],"trace_rate":"1000","trace_count":"-1","log_frequency":"0"}"#,
+            r#"{"trace_level":null,"trace_file":null}"#,
+        ] {
+            assert_eq!(SERVER.post(path, &[], same).json(), settings, "{path} {same}");
+        }
         assert_eq!(SERVER.post(path, &[], r#"{"trace_rate":"5"}"#).status, 501, "{path}");
+        let on = SERVER.post(path, &[], r#"{"trace_level":["TIMESTAMPS"]}"#);
+        assert_eq!(on.status, 501, "{path}");
+        let both = SERVER.post(path, &[], r#"{"trace_level":["OFF","TENSORS"]}"#);
+        refused(&both, 400, "Expect only one trace level 'OFF' is specified");
     }
     refused(
         &SERVER.get("/v2/models/absent/trace/setting"),

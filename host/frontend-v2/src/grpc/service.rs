@@ -6,6 +6,7 @@ use crate::log_settings::{SettingKind as LogKind, SettingValue as LogValue};
 use crate::repository;
 use crate::repository::{CONFIG, DEPENDENTS, FILE, LoadParameters};
 use crate::{find_ready, metadata, statistics, trace_settings};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tonic::codec::CompressionEncoding::{Deflate, Gzip};
@@ -278,8 +279,9 @@ impl GrpcInferenceService for Service {
         let r = r.get_ref();
         let known =
             trace_settings::read_trace_settings(&self.0, &r.model_name).map_err(to_grpc_status)?;
-        if !r.settings.is_empty() {
-            return Err(to_grpc_status(trace_settings::cannot_change()));
+        for (key, new) in &r.settings {
+            let values: Vec<_> = new.value.iter().map(|value| Cow::Borrowed(&**value)).collect();
+            trace_settings::expect_unchanged(key, &values).map_err(to_grpc_status)?;
         }
         let value = |values: &[&str]| trace_setting_response::SettingValue {
             value: values.iter().map(|v| (*v).to_owned()).collect(),

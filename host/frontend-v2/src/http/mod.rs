@@ -19,6 +19,7 @@ mod regions;
 mod repository;
 mod response;
 mod shared_memory;
+mod trace_change;
 
 pub use response::error_response;
 
@@ -163,8 +164,8 @@ async fn serve_endpoint(
         )),
         Endpoint::Trace { model, change } => {
             let known = trace_settings::read_trace_settings(ctx, model)?;
-            if change && !is_empty(&body) {
-                return Err(trace_settings::cannot_change());
+            if change {
+                trace_change::expect_no_change(&body)?;
             }
             json_response(management_json::trace_settings_json(known))
         }
@@ -201,12 +202,6 @@ async fn serve_endpoint(
 }
 
 /// True if there is nothing to change: no body, or an object without members.
-fn is_empty(body: &[u8]) -> bool {
-    let body = body.trim_ascii();
-    body.is_empty()
-        || matches!(json::parse_json(body), Ok(json::JsonValue::Object(object)) if object.members().next().is_none())
-}
-
 #[cfg(test)]
 #[path = "mod_tests.rs"]
 mod tests;

@@ -61,7 +61,7 @@ pub(super) const TRACING: &[FlagSpec] = &[
     )
     .repeats()
     .unsupported(&["OFF"], NO_TRACE),
-    flag_spec("trace-file", FlagKind::Path("FILE"), "", "Trace file").unsupported(&[""], NO_TRACE),
+    flag_spec("trace-file", FlagKind::Path("FILE"), "", "Trace file").no_effect(UNUSED_TRACE),
     flag_spec("trace-rate", ANY_INT, "", "Trace one of every N requests").no_effect(UNUSED_TRACE),
     flag_spec("trace-count", ANY_INT, "", "Maximum number of traces").no_effect(UNUSED_TRACE),
     flag_spec("trace-log-frequency", ANY_INT, "", "Number of traces per file")
