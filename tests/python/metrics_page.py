@@ -15,6 +15,7 @@ PROMETHEUS = (
     "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,"
     "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 )
+OPEN_METRICS = "application/openmetrics-text;version=1.0.0"
 HISTOGRAMS = ("request", "queue", "compute")
 
 
@@ -44,15 +45,16 @@ class Page(checks.Case):
         self.check_values(found)
 
     def test_open_metrics(self):
-        headers, body = page(Accept=PROMETHEUS)
+        headers, body = page(Accept=OPEN_METRICS)
         self.assertEqual(
             headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
         self.assertTrue(body.endswith(b"\n# EOF\n"))
         found = families(openmetrics, body)
-        # Counters of Triton have names that OpenMetrics does not allow for counters.
-        self.assertEqual(found["nv_inference_request_success"].type, "unknown")
+        self.assertEqual(found["nv_inference_request_success"].type, "counter")
         self.assertEqual(found["process_cpu_seconds"].type, "counter")
-        self.assertIn("nv_inference_request_success", samples(body))
+        # No other name is allowed for a counter.
+        self.assertIn("nv_inference_request_success_total", samples(body))
+        self.assertNotIn("unknown", {family.type for family in found.values()})
         self.check_values(found)
 
     def check_values(self, found):
@@ -83,10 +85,20 @@ class Page(checks.Case):
         self.assertEqual(value("nv_pinned_memory_pool_used_bytes"), 0)
         self.assertTrue(0 <= value("nv_cpu_utilization") <= 1)
 
-    def test_sample_names_are_the_same(self):
+    def test_prometheus_gets_the_names_of_triton(self):
+        headers, body = page(Accept=PROMETHEUS)
+        self.assertEqual(headers["content-type"], "text/plain; charset=utf-8")
+        self.assertEqual(families(text, body)["nv_inference_request_success"].type, "counter")
+        self.assertIn("nv_inference_request_success", samples(body))
+
+    def test_only_names_of_counters_differ(self):
         _, in_text = page()
-        _, in_open_metrics = page(Accept=PROMETHEUS)
-        self.assertEqual(samples(in_text), samples(in_open_metrics))
+        _, in_open_metrics = page(Accept=OPEN_METRICS)
+        counters = {line.split()[2] for line in in_text.decode().splitlines()
+                    if line.startswith("# TYPE") and line.endswith(" counter")}
+        expected = {name if name not in counters or name.endswith("_total") else f"{name}_total"
+                    for name in samples(in_text)}
+        self.assertEqual(samples(in_open_metrics), expected)
 
     def test_compression(self):
         headers, body = page(Accept_Encoding="gzip")

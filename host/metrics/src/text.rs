@@ -1,11 +1,15 @@
 //! Writes metric families in Prometheus' text format 0.0.4 and in OpenMetrics 1.0.
 //!
-//! Sample names are the same in both formats, because Prometheus asks for OpenMetrics and
-//! dashboards ask for the names of Triton. OpenMetrics allows counters only with names in `_total`:
-//! others are of type `unknown` there.
+//! OpenMetrics allows counters only with samples whose names end in `_total`: those of Triton get
+//! that ending there. Dashboards ask for Triton's names, so clients get OpenMetrics only if they do
+//! not take the text format.
 
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
+use std::collections::HashSet;
 use std::fmt::Write;
+
+/// How the samples of counters end in OpenMetrics.
+const TOTAL: &str = "_total";
 
 /// A format of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +28,8 @@ impl MetricsFormat {
 }
 
 pub fn encode_families(families: &[MetricFamily], format: MetricsFormat) -> String {
-    let mut page = TextPage { text: String::new(), format };
+    let names = families.iter().map(MetricFamily::name).collect();
+    let mut page = TextPage { text: String::new(), format, names };
     families.iter().for_each(|family| page.family(family));
     if format == MetricsFormat::OpenMetrics {
         page.text.push_str("# EOF\n");
@@ -32,19 +37,27 @@ pub fn encode_families(families: &[MetricFamily], format: MetricsFormat) -> Stri
     page.text
 }
 
-struct TextPage {
+struct TextPage<'a> {
     text: String,
     format: MetricsFormat,
+    /// Those of all families.
+    names: HashSet<&'a str>,
 }
 
-impl TextPage {
+impl TextPage<'_> {
     fn family(&mut self, family: &MetricFamily) {
         let (name, kind) = (family.name(), family.get_field_type());
+        let mut suffix = "";
         let (described, kind_name) = match (kind, self.format) {
             (MetricType::COUNTER, MetricsFormat::OpenMetrics) => {
-                match name.strip_suffix("_total") {
+                match name.strip_suffix(TOTAL) {
                     Some(base) => (base, "counter"),
-                    None => (name, "unknown"),
+                    // Counters of two backends, which would become one.
+                    None if self.names.contains(&*format!("{name}{TOTAL}")) => (name, "unknown"),
+                    None => {
+                        suffix = TOTAL;
+                        (name, "counter")
+                    }
                 }
             }
             (MetricType::COUNTER, MetricsFormat::Text) => (name, "counter"),
@@ -59,7 +72,7 @@ impl TextPage {
         for metric in family.get_metric() {
             match kind {
                 MetricType::COUNTER => {
-                    self.sample(name, "", metric, None, metric.get_counter().get_value())
+                    self.sample(name, suffix, metric, None, metric.get_counter().get_value())
                 }
                 MetricType::GAUGE => {
                     self.sample(name, "", metric, None, metric.get_gauge().get_value())

@@ -45,10 +45,10 @@ s_count 2
 }
 
 #[test]
-fn open_metrics_keeps_the_names_of_samples() {
+fn open_metrics_has_counters_that_end_in_total() {
     let expected = r#"# HELP nv_old a \"quoted\" \\ help
-# TYPE nv_old unknown
-nv_old{l="x\"\\\n"} 3
+# TYPE nv_old counter
+nv_old_total{l="x\"\\\n"} 3
 # HELP new h
 # TYPE new counter
 new_total 0.5
@@ -68,4 +68,16 @@ s_count 2
 # EOF
 "#;
     assert_eq!(encode_families(&families(), MetricsFormat::OpenMetrics), expected);
+}
+
+#[test]
+fn counters_do_not_become_one_family_in_open_metrics() {
+    let families = ["a", "a_total"].map(|name| {
+        let mut family = FamilyBuilder::counter(name, "h");
+        family.put(&Labels::new(), 1.0);
+        family.done()
+    });
+    let expected = "# HELP a h\n# TYPE a unknown\na 1\n\
+                    # HELP a h\n# TYPE a counter\na_total 1\n# EOF\n";
+    assert_eq!(encode_families(&families, MetricsFormat::OpenMetrics), expected);
 }

@@ -40,25 +40,17 @@ pub fn metrics_response(
     }
 }
 
-/// OpenMetrics for clients that name it with at least the weight of the text format, as Prometheus
-/// does.
+/// The text format, in which samples have Triton's names, for all clients that take it. Prometheus
+/// and other collectors do, although they prefer OpenMetrics.
 fn accepted_format(headers: &HeaderMap) -> MetricsFormat {
     let known = |version: Option<&str>| version.is_none_or(|v| matches!(v, "1.0.0" | "0.0.1"));
-    let (mut text, mut open_metrics) = (0.0, 0.0);
-    for item in accept_items(headers, ACCEPT) {
-        if item.name.eq_ignore_ascii_case("text/plain") {
-            text = item.weight.max(text);
-        } else if item.name.eq_ignore_ascii_case("application/openmetrics-text")
-            && known(item.parameter("version"))
-        {
-            open_metrics = item.weight.max(open_metrics);
-        }
+    let (mut text, mut open_metrics) = (false, false);
+    for item in accept_items(headers, ACCEPT).filter(|item| item.weight > 0.0) {
+        let is = |name: &str| item.name.eq_ignore_ascii_case(name);
+        text |= is("text/plain") || is("text/*") || is("*/*");
+        open_metrics |= is("application/openmetrics-text") && known(item.parameter("version"));
     }
-    if open_metrics > 0.0 && open_metrics >= text {
-        MetricsFormat::OpenMetrics
-    } else {
-        MetricsFormat::Text
-    }
+    if open_metrics && !text { MetricsFormat::OpenMetrics } else { MetricsFormat::Text }
 }
 
 fn compressed(text: &[u8]) -> Option<Vec<u8>> {
