@@ -34,6 +34,7 @@ mod drain;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod head_check;
 mod host;
 mod listeners;
 mod load;

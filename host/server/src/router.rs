@@ -1,6 +1,6 @@
 //! The router: picks the frontend of a path, on the HTTP, gRPC, health and metrics listeners.
 
-use crate::{metrics_endpoint, reflection};
+use crate::{head_check, metrics_endpoint, reflection};
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
 use std::future::Future;
@@ -35,6 +35,9 @@ pub async fn route_http(
     request: Request<RequestBody>,
     received_ns: u64,
 ) -> Response<ResponseBody> {
+    if let Err(error) = head_check::check_head(&request) {
+        return Box::pin(head_check::refuse_head(request, error)).await;
+    }
     let path = request.uri().path();
     let unread = Arc::clone(request.body().unread());
     let caller = Caller { headers: request.headers() };
@@ -296,6 +299,9 @@ pub fn route_metrics(
     move |request, _| {
         let page = Arc::clone(&page);
         Box::pin(async move {
+            if let Err(error) = head_check::check_head(&request) {
+                return head_check::refuse_head(request, error).await;
+            }
             if request.method() != Method::GET {
                 let mut refused =
                     plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());

@@ -17,7 +17,7 @@
 //! End of file and probe are read from and written to the stream as other bytes are, so the stream
 //! may be an encrypted one.
 
-use super::connections::{BodyProgress, CallClass, ConnectionState, HeadMemory};
+use super::connections::{self, BodyProgress, CallClass, ConnectionState, HeadMemory};
 use super::socket::SocketStream;
 use super::unread::ConnectionUnread;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -81,12 +81,22 @@ struct WatchState {
     disconnected: AtomicBool,
     /// The client uses HTTP/1.0.
     is_http10: AtomicBool,
+    /// How far the response is that a handler makes.
+    response: AtomicU8,
 }
+
+/// No handler makes a response: what hyper writes is a response of its own.
+const NO_RESPONSE: u8 = 0;
+/// A handler was called, and hyper has not taken all of its response.
+const IN_HANDLER: u8 = 1;
+/// hyper has taken the response and not written all of it.
+const IN_BUFFER: u8 = 2;
 
 impl DisconnectWatch {
     pub fn new(state: &Arc<ConnectionState>) -> Self {
         let (disconnected, is_http10) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self(Arc::new(WatchState { state: Arc::clone(state), disconnected, is_http10 }))
+        let response = AtomicU8::new(NO_RESPONSE);
+        Self(Arc::new(WatchState { state: Arc::clone(state), disconnected, is_http10, response }))
     }
 
     /// Drives the connection until it ends, or the client has disconnected: `None`.
@@ -102,7 +112,13 @@ impl DisconnectWatch {
 
     /// The head of a request has arrived.
     pub fn head_arrived(&self) {
+        self.0.response.store(IN_HANDLER, Relaxed);
         self.0.state.head_arrived();
+    }
+
+    /// hyper has taken the body of the response.
+    fn response_taken(&self) {
+        self.0.response.store(IN_BUFFER, Relaxed);
     }
 
     /// The response is ready. True if it is the last one of the connection.
@@ -139,6 +155,24 @@ impl WatchedConnection {
             Poll::Ready(Err(_)) => {}
             Poll::Pending => self.watch.0.state.write_blocked(),
         }
+    }
+
+    /// Sends a refusal with a text in place of one that hyper has made of `bytes`, if it did.
+    fn poll_write_refusal(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Option<Poll<io::Result<()>>> {
+        if self.watch.0.response.load(Relaxed) != NO_RESPONSE {
+            return None;
+        }
+        let refusal = connections::with_text(bytes)?;
+        Some(match Pin::new(&mut self.stream).poll_write(cx, &refusal) {
+            Poll::Ready(Ok(n)) if n < refusal.len() => {
+                Poll::Ready(Err(io::ErrorKind::WriteZero.into()))
+            }
+            written => written.map_ok(drop),
+        })
     }
 
     /// Ready when the client has disconnected.
@@ -226,7 +260,10 @@ impl AsyncWrite for WatchedConnection {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let written = match self.poll_write_refusal(cx, bytes) {
+            Some(refused) => refused.map_ok(|()| bytes.len()),
+            None => Pin::new(&mut self.stream).poll_write(cx, bytes),
+        };
         self.wrote(&written);
         written
     }
@@ -236,7 +273,11 @@ impl AsyncWrite for WatchedConnection {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        let first = bytes.iter().find(|part| !part.is_empty()).map_or(&[][..], |part| part);
+        let written = match self.poll_write_refusal(cx, first) {
+            Some(refused) => refused.map_ok(|()| bytes.iter().map(|part| part.len()).sum()),
+            None => Pin::new(&mut self.stream).poll_write_vectored(cx, bytes),
+        };
         self.wrote(&written);
         written
     }
@@ -252,11 +293,56 @@ impl AsyncWrite for WatchedConnection {
         if self.watch.0.state.is_executing() && self.poll_disconnected(cx).is_ready() {
             self.watch.0.disconnected.store(true, Relaxed);
         }
+        // hyper has written all it had.
+        let _ = self.watch.0.response.compare_exchange(IN_BUFFER, NO_RESPONSE, Relaxed, Relaxed);
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// The body of a response. On HTTP/1 notifies the connection when it is dropped.
+    pub struct WatchedBody<B> {
+        #[pin]
+        body: B,
+        watch: Option<DisconnectWatch>,
+    }
+
+    impl<B> PinnedDrop for WatchedBody<B> {
+        fn drop(this: Pin<&mut Self>) {
+            if let Some(watch) = this.project().watch {
+                watch.response_taken();
+            }
+        }
+    }
+}
+
+impl<B> WatchedBody<B> {
+    pub fn new(body: B, watch: Option<DisconnectWatch>) -> Self {
+        Self { body, watch }
+    }
+}
+
+impl<B: Body> Body for WatchedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::bind::BoundListener;
 use super::connections::{Connections, CountStreams, GuardedConnection, PrefaceWatch, Wire};
-use super::disconnect::{self, DisconnectWatch, RequestBody};
+use super::disconnect::{self, DisconnectWatch, RequestBody, WatchedBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
 use super::http::head_copy;
@@ -130,7 +130,7 @@ pin_project_lite::pin_project! {
 }
 
 impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
-    type Output = std::result::Result<Response<B>, Infallible>;
+    type Output = std::result::Result<Response<WatchedBody<B>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -143,7 +143,8 @@ impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
             traced.add_to(response.headers_mut());
             tracing::trace!("response: {}", response.status().as_u16());
         }
-        Poll::Ready(Ok(response))
+        let watch = this.watch.take();
+        Poll::Ready(Ok(response.map(|body| WatchedBody::new(body, watch))))
     }
 }
 

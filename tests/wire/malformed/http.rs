@@ -2,6 +2,7 @@
 
 use super::v2::{input, inputs};
 use super::{Malformed, SERVER, assert_all_refused, assert_still_serves};
+use trtserver_tests::http1::Connection;
 use trtserver_tests::{Server, inference, probe};
 
 /// Bytes that are not an HTTP request.
@@ -21,6 +22,19 @@ pub fn requests() -> Vec<Malformed> {
             &[400],
         ),
         raw("no path", "GET\r\n\r\n", &[400]),
+        raw("no Host", "GET /v2 HTTP/1.1\r\n\r\n", &[400]),
+        raw("two Hosts", "GET /v2 HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", &[400]),
+        raw("a Host that is none", "GET /v2 HTTP/1.1\r\nHost: x/y\r\n\r\n", &[400]),
+        raw(
+            "a transfer coding before chunked",
+            format!("{post}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"),
+            &[501],
+        ),
+        raw(
+            "a transfer coding without chunked",
+            format!("{post}Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\n{{}}"),
+            &[400],
+        ),
         raw("a version that does not exist", "GET /v2 HTTP/9.9\r\n\r\n", &[400, 505]),
         raw("a header without a colon", "GET /v2 HTTP/1.1\r\nHost x\r\n\r\n", &[400]),
         raw("a NUL in a header", "GET /v2 HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", &[400]),
@@ -85,6 +99,68 @@ pub fn requests() -> Vec<Malformed> {
 #[test]
 fn malformed_http_is_refused() {
     assert_all_refused(&SERVER, &requests(), true);
+}
+
+/// Also where the HTTP library refuses a head by itself.
+#[test]
+fn refused_heads_have_a_text() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let get = "GET /v2 HTTP/1.1\r\nHost: x\r\n";
+    let many = "X: y\r\n".repeat(101);
+    let long = "x".repeat(70_000);
+    for (head, status, text) in [
+        (format!("{get}{many}\r\n"), 431, "the request has more than 100 headers"),
+        (format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"), 414, "more than 65534 bytes"),
+        (format!("{get}X\r\n\r\n"), 400, "the head of the request is malformed"),
+        (
+            format!("{get}Transfer-Encoding: identity\r\n\r\n"),
+            400,
+            "no Transfer-Encoding but chunked",
+        ),
+        (
+            format!("{get}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+            501,
+            "header 'Transfer-Encoding' is 'gzip, chunked': this server reads 'chunked' alone",
+        ),
+        ("GET /v2 HTTP/1.1\r\n\r\n".to_owned(), 400, "the request has no header 'Host'"),
+        (format!("{get}Host: y\r\n\r\n"), 400, "the request has 2 headers 'Host'"),
+    ] {
+        for address in [server.http(), server.metrics_address()] {
+            // Alone, and behind a request on the same connection.
+            for before in [false, true] {
+                let mut connection = Connection::open(address);
+                if before {
+                    connection.send("GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+                    assert_eq!(connection.response().status, 200);
+                }
+                let response = connection.send(&head).response();
+                assert_eq!(response.status, status, "{address}: {}", response.text());
+                assert!(response.error_text().contains(text), "{address}: {}", response.text());
+                assert_eq!(response.header("connection"), Some("close"), "{address} {text}");
+            }
+        }
+    }
+    assert!(server.stop().success());
+}
+
+/// A response whose bytes look like a refusal of the HTTP library is sent as it is.
+#[test]
+fn responses_that_look_like_refusals_are_not_changed() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let line = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".repeat(100_000);
+    let bytes = &line.as_bytes()[..line.len() / 4 * 4];
+    let json = format!(
+        r#"{{"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,{}],"parameters":{{"binary_data_size":{}}}}}],"outputs":[{{"name":"OUTPUT0","parameters":{{"binary_data":true}}}}]}}"#,
+        bytes.len() / 4,
+        bytes.len()
+    );
+    let length = json.len().to_string();
+    let headers = [("Inference-Header-Content-Length", &*length)];
+    let body = [json.as_bytes(), bytes].concat();
+    let response = server.post("/v2/models/echo/infer", &headers, &body);
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert!(response.body.ends_with(bytes));
+    assert!(server.stop().success());
 }
 
 #[test]

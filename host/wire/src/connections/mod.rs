@@ -6,6 +6,7 @@
 //! connection that exceeds a timeout to end. So there is no timer per connection or request. Times
 //! come from a clock that this task advances.
 
+mod automatic_response;
 mod bodies;
 mod clock;
 mod guarded;
@@ -18,6 +19,7 @@ mod streams;
 mod timeouts;
 mod unix_authority;
 
+pub use automatic_response::with_text;
 pub use guarded::GuardedConnection;
 pub use head_memory::HeadMemory;
 pub use open_calls::CallClass;

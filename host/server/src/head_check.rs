@@ -1,0 +1,88 @@
+//! What HTTP/1.1 requires of the head of a request and hyper does not check. An intermediary that
+//! reads such a head in another way could be made to pass on a request that it has not seen.
+
+use http::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
+use http::{HeaderMap, Request, Response, Version};
+use trtserver_base::error::{Error, Result};
+use trtserver_frontend_v2 as v2;
+use trtserver_wire::disconnect::RequestBody;
+use trtserver_wire::http::body::ResponseBody;
+use trtserver_wire::http::drain::drain_body;
+use trtserver_wire::http::receive::MAX_DRAINED;
+
+/// Longest part of a header in an error.
+const SHOWN: usize = 64;
+
+/// Checks `Host` and `Transfer-Encoding`. Allocates nothing if they are right.
+///
+/// # Errors
+/// One of them is not.
+pub fn check_head<B>(request: &Request<B>) -> Result<()> {
+    check_host(request.headers(), request.version())?;
+    check_transfer_encoding(request.headers())
+}
+
+/// Refuses a request, as the last one of its connection.
+pub async fn refuse_head(request: Request<RequestBody>, error: Error) -> Response<ResponseBody> {
+    drain_body(std::pin::pin!(request.into_body()), MAX_DRAINED).await;
+    let mut response = v2::http::error_response(&error);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn check_host(headers: &HeaderMap, version: Version) -> Result<()> {
+    let mut hosts = headers.get_all(HOST).into_iter();
+    let (first, more) = (hosts.next(), hosts.count());
+    let Some(host) = first else {
+        return match version < Version::HTTP_11 {
+            true => Ok(()),
+            false => {
+                Err(Error::invalid("the request has no header 'Host', which HTTP/1.1 requires"))
+            }
+        };
+    };
+    if more > 0 {
+        let found = more + 1;
+        return Err(Error::invalid(format!(
+            "the request has {found} headers 'Host': expected one"
+        )));
+    }
+    let is_wrong = |byte: &u8| !byte.is_ascii_graphic() || b"/\\?#@,\"<>".contains(byte);
+    if host.as_bytes().iter().any(is_wrong) {
+        let shown = shown(host);
+        return Err(Error::invalid(format!(
+            "header 'Host' is '{shown}': expected HOST or HOST:PORT"
+        )));
+    }
+    Ok(())
+}
+
+/// hyper reads bodies whose last coding is `chunked`, and leaves the codings before it.
+fn check_transfer_encoding(headers: &HeaderMap) -> Result<()> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let Some(first) = codings.next() else { return Ok(()) };
+    let other = std::iter::once(first).chain(codings.by_ref());
+    let mut count = 0;
+    for value in other {
+        count += 1;
+        if count > 1 || !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") {
+            return Err(Error::unsupported(format!(
+                "header 'Transfer-Encoding' is '{}'{}: this server reads 'chunked' alone; a compressed body needs the \
+                 header 'Content-Encoding'",
+                shown(value),
+                if count > 1 { " beside another one" } else { "" }
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn shown(value: &HeaderValue) -> String {
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let short: String = text.chars().take(SHOWN).collect();
+    if short.len() < text.len() { format!("{short}...") } else { short }
+}
+
+#[cfg(test)]
+#[path = "head_check_tests.rs"]
+mod tests;
