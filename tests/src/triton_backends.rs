@@ -71,6 +71,14 @@ pub fn unusable(dir: &Path, name: &str, macro_name: &str) {
     compile("tests/triton/unusable.c", &library, &options);
 }
 
+/// The same, linked without the host's library.
+pub fn unlinked(dir: &Path, name: &str) {
+    let backend = dir.join(name);
+    fs::create_dir(&backend).unwrap_or_else(|e| panic!("{}: {e}", backend.display()));
+    let library = backend.join(format!("libtriton_{name}.so"));
+    compile("tests/triton/unusable.c", &library, &["-DNEXT_MAJOR".to_owned()]);
+}
+
 /// Adds the backend of tests/triton/throws.cc, with one of its macros.
 pub fn throws(dir: &Path, name: &str, macro_name: &str) {
     let backend = dir.join(name);

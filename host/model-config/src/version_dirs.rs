@@ -33,24 +33,37 @@ impl VersionDirs {
         Ok(Self::among(entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir))))
     }
 
-    /// Selects among `entries`, each a name and whether it is a directory. If two directories stand
-    /// for one version, the one whose name is the bare number is taken, else the first by name.
+    /// Selects among `entries`, each a name and whether it is a directory. Names that only begin with
+    /// a number are versions where no name is a bare number: beside one, `2_old` or `1.bak` is a copy
+    /// that somebody has put aside. If two directories stand for one version, the first by name is
+    /// taken.
     fn among<'a>(entries: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         // `3` sorts before every longer name that starts with it.
         entries.sort_unstable();
         let mut found = Self::default();
+        let is_bare = |(name, is_dir): &(&str, bool)| match classify_entry(name, *is_dir) {
+            DirEntryKind::Version(version) => version.to_string() == *name,
+            _ => false,
+        };
+        let bare = entries.iter().find(|entry| is_bare(entry)).map(|(name, _)| *name);
         for (name, is_dir) in entries {
             match classify_entry(name, is_dir) {
                 DirEntryKind::Other => {}
                 DirEntryKind::Ignored(warning) => found.warnings.push(warning),
-                DirEntryKind::Version(version) => match found.versions.get(&version) {
-                    None => {
-                        found.versions.insert(version, name.to_owned());
+                DirEntryKind::Version(version) => match (bare, found.versions.get(&version)) {
+                    (Some(bare), _) if version.to_string() != name => {
+                        found.warnings.push(format!(
+                                "ignore version directory '{name}' beside '{bare}', whose name is a bare number; rename \
+                                 it to '{version}' if it is a version"
+                            ));
                     }
-                    Some(taken) => found.warnings.push(format!(
+                    (_, Some(taken)) => found.warnings.push(format!(
                         "ignore version directory '{name}': version {version} is '{taken}'"
                     )),
+                    (_, None) => {
+                        found.versions.insert(version, name.to_owned());
+                    }
                 },
             }
         }

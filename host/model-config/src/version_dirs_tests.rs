@@ -50,7 +50,27 @@ fn bare_number_takes_precedence_among_directories_of_one_version() {
         found.warnings,
         [
             "ignore version directory '02' which contains leading zeros in its directory name",
-            "ignore version directory '3abc': version 3 is '3'",
+            "ignore version directory '3abc' beside '10', whose name is a bare number; rename it to '3' if it is \
+             a version",
         ]
     );
+}
+
+#[test]
+fn copies_beside_versions_are_not_versions() {
+    for (entries, expected, warnings) in [
+        (&["1", "2_old"][..], &[(1, "1")][..], 1),
+        (&["1", "1.bak", "2.0", "03"], &[(1, "1")], 3),
+        (&["3abc"], &[(3, "3abc")], 0),
+        (&["3abc", "3abd", "4_x"], &[(3, "3abc"), (4, "4_x")], 1),
+        (&["3abc", "labels"], &[(3, "3abc")], 1),
+    ] {
+        let found = VersionDirs::among(entries.iter().map(|name| (*name, true)));
+        let versions: Vec<_> = found.versions.iter().map(|(v, n)| (*v, n.as_str())).collect();
+        assert_eq!(versions, expected, "{entries:?}");
+        assert_eq!(found.warnings.len(), warnings, "{entries:?}: {:?}", found.warnings);
+    }
+    // A file is none, so it puts nothing aside.
+    let found = VersionDirs::among([("1", false), ("2_old", true)]);
+    assert_eq!(found.versions[&2], "2_old");
 }

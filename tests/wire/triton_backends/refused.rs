@@ -2,7 +2,7 @@
 
 use std::fs;
 use trtserver_tests::control::{Control, assert_ok, explicit};
-use trtserver_tests::triton_backends::{rogues, unusable};
+use trtserver_tests::triton_backends::{rogues, unlinked, unusable};
 
 fn model(backend: &str, more: &str) -> String {
     format!(
@@ -12,7 +12,15 @@ fn model(backend: &str, more: &str) -> String {
     )
 }
 
-const LIBRARIES: [(&str, &[&str]); 5] = [
+const LIBRARIES: [(&str, &[&str]); 6] = [
+    (
+        "unlinked",
+        &[
+            "libtriton_unlinked.so",
+            "undefined symbol: TRITON",
+            "is linked without libtritonserver.so",
+        ],
+    ),
     ("unentered", &["libtriton_unentered.so", "TRITONBACKEND_ModelInstanceExecute"]),
     ("unknown", &["libtriton_unknown.so", "TRITONBACKEND_FromAnotherTime", "newer interface"]),
     ("next", &["TRITONBACKEND_Initialize", "needs version 2 of the interface, found 1.19"]),
@@ -27,6 +35,7 @@ fn unusable_libraries() {
     unusable(dir, "unentered", "NO_EXECUTE");
     unusable(dir, "unknown", "UNKNOWN_IMPORT");
     unusable(dir, "next", "NEXT_MAJOR");
+    unlinked(dir, "unlinked");
     let foreign = dir.join("foreign/libtriton_foreign.so");
     let mut bytes = fs::read(&foreign).unwrap_or_else(|e| panic!("{e}"));
     // The machine in the header of the file: s390.
@@ -47,6 +56,25 @@ fn unusable_libraries() {
         }
     }
     assert_ok(server.load("rogue"));
+    assert!(server.stop().success());
+}
+
+/// Such a backend would look for the directory `3`.
+#[test]
+fn version_directory_must_have_the_bare_number() {
+    let backends = rogues(&["rogue"]);
+    let server = explicit().triton_start_line().backend_dir(backends.path());
+    let server = server.model("copied", model("rogue", "")).file("copied/2_old/model", "").start();
+    assert_ok(server.load("copied"));
+    server.wait_for_log("ignore version directory '2_old' beside '1', whose name is a bare number");
+    let repository = server.models().path();
+    fs::rename(repository.join("copied/1"), repository.join("copied/3abc"))
+        .unwrap_or_else(|e| panic!("{e}"));
+    fs::remove_dir_all(repository.join("copied/2_old")).unwrap_or_else(|e| panic!("{e}"));
+    let response = server.load("copied");
+    let text =
+        "version directory '3abc' of model 'copied' must be called '3': backend 'rogue' looks for";
+    assert!(response.error_text().contains(text), "{}", response.text());
     assert!(server.stop().success());
 }
 

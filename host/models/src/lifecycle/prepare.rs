@@ -384,6 +384,9 @@ impl ModelLoader {
             let what = format!("a model of backend '{}'", backend.facts.name);
             return Err(code_refused(name, &what).into());
         }
+        if let Some(backend) = &backend {
+            expect_bare_versions(name, backend, found)?;
+        }
         judge_model_files(config, places, found)?;
         let mut support = instance_support(backend.as_deref());
         if let Some(backend) = &backend
@@ -579,6 +582,20 @@ fn instance_support(backend: Option<&PluginBackend>) -> InstanceSupport {
     backend.map_or_else(InstanceSupport::every_kind, |backend| {
         InstanceSupport::from_facts(&backend.facts)
     })
+}
+
+/// Backends of Triton look for the files of a version in the directory of its number. Its Python
+/// backend never returns from a load if there is none.
+fn expect_bare_versions(model: &str, backend: &PluginBackend, found: &VersionDirs) -> Result<()> {
+    let mut other = found.versions.iter().filter(|(version, dir)| version.to_string() != **dir);
+    match other.next().filter(|_| backend.is_adapted()) {
+        None => Ok(()),
+        Some((version, dir)) => Err(Error::invalid(format!(
+            "version directory '{dir}' of model '{model}' must be called '{version}': backend '{}' looks for its files \
+             there",
+            backend.facts.name
+        ))),
+    }
 }
 
 fn config_error(e: trtserver_model_config::ConfigError) -> Error {

@@ -2,6 +2,7 @@
 
 use super::carrier;
 use super::entries::BackendEntries;
+use crate::exports::names;
 use crate::fault::{Result, TritonFault};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
@@ -65,12 +66,32 @@ pub fn open_file(path: &Path) -> Result<Library> {
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
     library.map_err(|e| {
         let text = loader_message(&e);
-        let newer = text.contains("undefined symbol: TRITON");
-        let why = if newer {
-            "; it was built for a newer interface than the backend API 1.19 that this server offers"
-        } else {
-            ""
-        };
+        let why = undefined_reason(&text, &dynamic.needed);
         TritonFault::not_found(format_args!("{text}{why}"))
     })
 }
+
+/// Why the loader did not find a function of Triton, as the end of its message.
+fn undefined_reason(message: &str, needed: &[String]) -> String {
+    let symbol = message.split_once("undefined symbol: ").map(|(_, symbol)| symbol);
+    let symbol = symbol.and_then(|symbol| symbol.split([' ', ',', ';', ':']).next());
+    let Some(symbol) = symbol.filter(|symbol| symbol.starts_with("TRITON")) else {
+        return String::new();
+    };
+    let offered = [names::BACKEND, names::SERVER, names::REPO_AGENT, names::CACHE];
+    if !offered.iter().any(|names| names.contains(&symbol)) {
+        return "; it was built for a newer interface than the backend API 1.19 that this server offers"
+            .to_owned();
+    }
+    // Triton's own program offers its functions to all libraries, this server to those that ask.
+    format!(
+        "; this server offers that function, but the library is linked without {}, only with: {}. Link it with \
+         -ltritonserver, or add the dependency: patchelf --add-needed {0} FILE",
+        carrier::SONAME,
+        if needed.is_empty() { "nothing".to_owned() } else { needed.join(", ") }
+    )
+}
+
+#[cfg(test)]
+#[path = "library_tests.rs"]
+mod tests;
