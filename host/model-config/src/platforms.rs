@@ -90,7 +90,8 @@ pub(super) fn serving_backend(platform: &str, platforms: &dyn PlatformDirectory)
 
 /// The backend that serves `platform` in Triton.
 pub fn implied_backend(platform: &str) -> Option<&'static str> {
-    let platform = ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new);
+    let platform =
+        ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new);
     let mut known = WELL_KNOWN.iter().filter(|known| !known.platform.is_empty());
     known.find(|known| known.platform == platform).map(|known| known.backend)
 }

@@ -82,7 +82,7 @@ fn ensembles() -> Vec<(&'static str, String, Result<Value, &'static str>)> {
             Ok(json!({ "OUT": [3.0] })),
         ),
         ("none", ensemble("EXTRA", &["maybe IN=IN > EXTRA=EXTRA"]), Ok(json!({}))),
-        ("needed", ensemble("N", &[both, "need A=x > N=N"]), Err(missing)),
+        ("needed", ensemble("N", &["maybe IN=IN > EXTRA=x", "need A=x > N=N"]), Err(missing)),
         ("chained", ensemble("N", &[both, "need A=x > N=n", "join A=o B=n > N=N"]), Err(missing)),
     ]
 }
