@@ -94,6 +94,9 @@ impl Connections {
     /// [`Self::evict`].
     pub async fn admit(&self) {
         while self.count() >= self.max {
+            // Connections that were accepted just now are read first: with their heads incomplete,
+            // they are closed in place of idle ones.
+            tokio::task::yield_now().await;
             let closed = self.closed.notified();
             if self.count() >= self.max {
                 self.evict();
