@@ -51,7 +51,7 @@ class Control(v1_checks.Protocol):
 
     def test_unknown_models(self):
         self.control.unload("unknown")
-        for model, reason in (("unknown", "failed to poll from model repository"),
+        for model, reason in (("unknown", "no version is available"),
                               ("broken", "no version is available")):
             with self.refusal(InferenceServerException, f"failed to load '{model}', {reason}"):
                 self.control.load(model)

@@ -99,8 +99,8 @@ class Control(checks.Case):
         self.client.load_model("m", config=json.dumps(config))
         with self.refusal(InferenceServerException, "as the request has it"):
             self.run_model("m")
-        with self.refusal(InferenceServerException, "Invalid config override: model 'm', parameter 'config':2:",
-                          whole=False):
+        with self.refusal(InferenceServerException, "failed to load 'm', failed to poll from model repository: "
+                          "Invalid config override: parameter 'config':2:", whole=False):
             self.client.load_model("m", config='{"name": "m",\n"no": 1}')
         # Kept until the directory changes or the model is unloaded.
         self.client.load_model("m")

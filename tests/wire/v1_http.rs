@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 use trtserver_tests::http1::request;
-use trtserver_tests::{Response, Running, every_model, python_v1};
+use trtserver_tests::{Response, Running, Server, every_model, python_v1};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
 
@@ -200,6 +200,45 @@ fn status_as_text() {
     assert!(!text.contains("status_stats"), "{text}");
     let all = SERVER.get("/api/status").text();
     assert!(all.contains("status_stats {") && all.contains("key: \"echo\""), "{all}");
+}
+
+/// Clients read the tensors of a model there; without them they report an unknown output.
+#[test]
+fn status_of_refused_models_has_configuration_and_versions() {
+    let config = |name: &str, platform: &str| {
+        format!(
+            "name: \"{name}\" platform: \"{platform}\" max_batch_size: 8 version_policy {{ all {{ }} }}\n\
+             input [ {{ name: \"IN\" data_type: TYPE_FP32 dims: [ 4 ] }} ]\n\
+             output [ {{ name: \"OUT\" data_type: TYPE_FP32 dims: [ 4 ] }} ]\n"
+        )
+    };
+    let names = [
+        ("netdef", "caffe2_netdef"),
+        ("onnx", "onnxruntime_onnx"),
+        ("graph", "tensorflow_graphdef"),
+    ];
+    for strict in ["true", "false"] {
+        let server = Server::new().flag("--exit-on-error=false");
+        let mut server = server.flag(format!("--strict-model-config={strict}"));
+        for (name, platform) in names {
+            server =
+                server.model(name, config(name, platform)).file(&format!("{name}/3/other"), "");
+        }
+        let server = server.start();
+        for (name, _) in names {
+            let status = server.get(&format!("/api/status/{name}")).text();
+            for part in [
+                "      max_batch_size: 8\n",
+                "        name: \"IN\"\n        data_type: TYPE_FP32\n        dims: 4\n",
+                "        name: \"OUT\"\n",
+                "    version_status {\n      key: 1\n      value {\n        ready_state: MODEL_UNAVAILABLE\n",
+                "      key: 3\n      value {\n        ready_state: MODEL_UNAVAILABLE\n",
+                "ready_state_reason {",
+            ] {
+                assert!(status.contains(part), "strict {strict}: no {part:?} in {status}");
+            }
+        }
+    }
 }
 
 #[test]

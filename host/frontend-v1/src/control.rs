@@ -42,19 +42,26 @@ pub async fn control_model(ctx: &FrontendContext, name: &str, change: Change) ->
     let control = ctx.control()?;
     match change {
         Change::Load => {
-            control.load(name, LoadOverrides::default()).await.map_err(|e| not_loaded(name, e))
+            let loaded = control.load(name, LoadOverrides::default()).await;
+            let is_tracked =
+                || ctx.models.get(name).is_some_and(|model| !model.versions.is_empty());
+            loaded.map_err(|e| not_loaded(name, e, is_tracked()))
         }
         Change::Unload => {
             check_model_name(name)?;
-            control.unload(name, false).await.map_err(|e| not_loaded(name, e))
+            control.unload(name, false).await.map_err(|e| not_loaded(name, e, true))
         }
     }
 }
 
 /// The texts of v1.x (docs/protocol/v1.md §6.7). The reason is in the log, that of a version also
-/// in the status.
-fn not_loaded(name: &str, e: LoadError) -> Error {
+/// in the status. `is_tracked`: the model has had versions.
+fn not_loaded(name: &str, e: LoadError, is_tracked: bool) -> Error {
     let why = match e {
+        // v1.x looks for versions first.
+        LoadError::NotPolled(_) | LoadError::Refused(_) if !is_tracked => {
+            "no version is available".to_owned()
+        }
         // In TRTIS, polling found invalid configurations too.
         LoadError::NotPolled(_) | LoadError::Refused(_) => {
             "failed to poll from model repository".to_owned()

@@ -1,16 +1,16 @@
 //! The status endpoint (docs/protocol/v1.md §3.4, §9).
 //!
 //! It differs from TRTIS in two ways. A request for an unknown version adds no entry: such entries
-//! made strict readiness false forever, and clients could add them without bound. A model with an
-//! invalid configuration is listed without versions; the messages have no field for the reason,
-//! which is logged.
+//! made strict readiness false forever, and clients could add them without bound. A model that
+//! is refused is listed with its configuration as far as it could be read, and with the versions
+//! that it selects, whose reason is that of the refusal.
 
 use super::config::known_to_v1;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::{DurationSum, RequestCounters};
-use trtserver_models::{LookupError, Model, ModelVersion};
+use trtserver_models::{LookupError, Model, ModelVersion, VersionState};
 use trtserver_proto::v1::{
     HealthRequestStats, InferRequestStats, ModelControlRequestStats, ModelReadyStateReason,
     ModelStatus, ModelVersionStatus, ProfileRequestStats, RepositoryRequestStats, ServerStatus,
@@ -85,13 +85,27 @@ pub fn without_later_fields(ctx: &FrontendContext, status: &mut ServerStatus) {
 }
 
 fn report_model(model: &Model) -> ModelStatus {
-    let config = match &model.config {
-        Some(config) => known_to_v1(config),
-        None => ModelConfig { name: model.name.to_string(), ..ModelConfig::default() },
+    let read = model.read_config();
+    let config = match (&model.config, read) {
+        (Some(config), _) => known_to_v1(config),
+        (None, Some(read)) => known_to_v1(&read.config),
+        (None, None) => ModelConfig { name: model.name.to_string(), ..ModelConfig::default() },
     };
-    let version_status =
-        model.versions.values().map(|v| (v.number, report_version(model, v))).collect();
+    let refused = read.iter().flat_map(|read| &read.versions);
+    let refused = refused.map(|number| (*number, refused_version(model)));
+    let known = model.versions.values().map(|v| (v.number, report_version(model, v)));
+    let version_status = refused.chain(known).collect();
     ModelStatus { config: Some(config), version_status }
+}
+
+/// A version that a refused model would serve.
+fn refused_version(model: &Model) -> ModelVersionStatus {
+    let reason = model.refusal.clone().map(|message| ModelReadyStateReason { message });
+    ModelVersionStatus {
+        ready_state: VersionState::Unavailable as i32,
+        ready_state_reason: reason,
+        ..ModelVersionStatus::default()
+    }
 }
 
 fn report_version(model: &Model, version: &ModelVersion) -> ModelVersionStatus {

@@ -6,7 +6,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_model_config::MAX_BYTES;
 use trtserver_models::Model;
 use trtserver_models::lifecycle::{
-    IndexEntry, LoadError, LoadOverrides, ModelControl, check_model_name,
+    AMBIGUOUS, IndexEntry, LoadError, LoadOverrides, ModelControl, check_model_name,
 };
 use trtserver_proto::json::parse;
 use trtserver_proto::v2::ModelConfig;
@@ -53,9 +53,12 @@ impl LoadParameters {
     pub fn add_file(&mut self, model: &str, key: &str, content: Bytes) -> Result<()> {
         let path = key.strip_prefix(FILE).unwrap_or(key);
         if !LoadOverrides::is_file_path(path) {
-            return Err(Error::invalid(format!(
-                "load parameter '{key}' of model '{model}': expected file:VERSION/PATH with a path below the model's directory"
-            )));
+            return Err(not_polled(
+                model,
+                &format!(
+                    "load parameter '{key}': expected file:VERSION/PATH with a path below the model's directory"
+                ),
+            ));
         }
         self.files.push((path.to_owned(), content));
         Ok(())
@@ -76,21 +79,33 @@ pub async fn load_model(
     check_model_name(name)?;
     if config.is_none() && !files.is_empty() {
         // As in Triton: the configuration in the repository belongs to other files.
-        return Err(Error::invalid(format!(
-            "load request of model '{name}' has files but no parameter '{CONFIG}', which is required with files"
-        )));
+        let why = format!(
+            "the load request has files but no parameter '{CONFIG}', which is required with files"
+        );
+        return Err(not_polled(name, &why));
     }
-    if let Some(size) = config.as_ref().map(String::len).filter(|size| *size as u64 > MAX_BYTES) {
-        return Err(Error::invalid(format!(
-            "Invalid config override: model '{name}', parameter 'config' has {size} bytes, at most {MAX_BYTES} are allowed"
-        )));
-    }
-    let config = config.as_deref().map(parse::<ModelConfig>).transpose();
-    let config = config.map_err(|e| {
-        Error::invalid(format!("Invalid config override: model '{name}', parameter 'config':{e}"))
-    })?;
+    let config = config.as_deref().map(parse_override).transpose();
+    let config = config.map_err(|why| not_polled(name, &why))?;
     let overrides = LoadOverrides { config, files };
     control.load(name, overrides).await.map_err(|e| not_loaded(name, e))
+}
+
+/// The configuration that a load request has instead of the file's.
+fn parse_override(text: &str) -> Result<ModelConfig, String> {
+    let start = format!("Invalid config override: parameter '{CONFIG}'");
+    let size = text.len();
+    if size as u64 > MAX_BYTES {
+        return Err(format!("{start} has {size} bytes, at most {MAX_BYTES} are allowed"));
+    }
+    parse::<ModelConfig>(text).map_err(|e| format!("{start}:{e}"))
+}
+
+/// Refuses a load request before the repository is read, in the log too. Triton reports what is
+/// wrong with a request as a failed poll.
+fn not_polled(name: &str, why: &str) -> Error {
+    let text = format!("failed to load '{name}', failed to poll from model repository: {why}");
+    tracing::error!("{text}");
+    Error::internal(text)
 }
 
 /// Unloads a model. An unknown model counts as unloaded.
@@ -139,15 +154,18 @@ fn entries(listed: &IndexEntry, only_ready: bool) -> Vec<ModelIndex> {
         reason: reason.into(),
         ..Default::default()
     };
+    if listed.ambiguous && !listed.model.as_ref().is_some_and(|model| model.is_loaded()) {
+        return vec![unavailable(AMBIGUOUS)];
+    }
     let Some(model) = &listed.model else {
-        return match (listed.ambiguous, only_ready) {
-            (true, _) => vec![unavailable("model appears in two or more repositories")],
-            (false, true) => vec![],
-            (false, false) => vec![ModelIndex { name, ..Default::default() }],
-        };
+        return if only_ready { vec![] } else { vec![ModelIndex { name, ..Default::default() }] };
     };
     if let Some(refusal) = &model.refusal {
-        return if only_ready { vec![] } else { vec![unavailable(refusal)] };
+        return if only_ready && refusal != AMBIGUOUS {
+            vec![]
+        } else {
+            vec![unavailable(refusal)]
+        };
     }
     versions(model).filter(|e| !only_ready || e.state == "READY").collect()
 }

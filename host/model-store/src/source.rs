@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trtserver_base::cancel_flag::CancelFlag;
-use trtserver_base::error::{Error, Result};
+use trtserver_base::error::{Code, Error, Result};
 
 /// One model repository. All calls may block, and are never made on network threads.
 pub trait ModelStore: Send + Sync {
@@ -76,14 +76,15 @@ impl ModelSource {
     /// The one directory of the model `name` among `found`.
     ///
     /// # Errors
-    /// No model of this name was found, or more than one.
+    /// No model of this name was found, or more than one (`AlreadyExists`).
     pub fn only<'a>(name: &str, found: &'a [Self]) -> Result<&'a Self> {
         match found {
             [source] => Ok(source),
             [] => Err(Error::not_found("no repository has a directory of that name")),
-            _ => Err(Error::invalid(format!(
-                "failed to poll model '{name}': not unique across all model repositories"
-            ))),
+            _ => Err(Error::new(
+                Code::AlreadyExists,
+                format!("failed to poll model '{name}': not unique across all model repositories"),
+            )),
         }
     }
 

@@ -8,8 +8,8 @@ use crate::instance::priority::InstancePriority;
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use trtserver_base::clock::now_ns;
 use trtserver_model_config::model_id::split_model_id;
 use trtserver_model_store::fingerprint::ModelFingerprint;
@@ -53,8 +53,16 @@ pub(super) struct LoadInfo {
     /// Its configuration file is missing or cannot be read: the model does not count for strict
     /// readiness.
     pub unreadable: AtomicBool,
+    /// What was read of a model that was refused then.
+    pub read: OnceLock<ReadConfig>,
     /// Its directory was removed: a model that is added under this name later has new counters.
     pub deleted: AtomicBool,
+}
+
+/// The configuration of a refused model as its file has it, and the versions that it selects.
+pub struct ReadConfig {
+    pub config: ModelConfig,
+    pub versions: Vec<i64>,
 }
 
 impl Model {
@@ -116,6 +124,18 @@ impl Model {
     ) -> Arc<Self> {
         let versions = old.map(Model::unserved_versions).unwrap_or_default();
         Self::new(id, config, Some(reason), versions)
+    }
+
+    /// Takes over what was read of a refused model.
+    pub(super) fn keep_read_config(&self, read: Arc<OnceLock<ReadConfig>>) {
+        if let Some(read) = Arc::into_inner(read).and_then(OnceLock::into_inner) {
+            let _ = self.load_info.read.set(read);
+        }
+    }
+
+    /// What was read of a refused model, if its configuration could be read.
+    pub fn read_config(&self) -> Option<&ReadConfig> {
+        self.load_info.read.get().filter(|_| self.refusal.is_some())
     }
 
     /// A copy without the refusal: after an unload it no longer matters.

@@ -19,6 +19,8 @@ fn config(name: &str) -> String {
 const LABELS: &str = "YQpiCg==";
 const X: &str = "eA==";
 
+const NOT_POLLED: &str = "failed to load 'm', failed to poll from model repository";
+
 #[test]
 fn files_of_a_request_are_the_model_until_it_is_unloaded() {
     let dir = folder();
@@ -81,6 +83,22 @@ fn inference_with_class() -> &'static str {
         "outputs":[{"name":"OUTPUT0","parameters":{"classification":1}}]}"#
 }
 
+/// The steps of Triton's published example for model control over HTTP; that over gRPC is alike.
+#[test]
+fn published_example_of_model_control_passes() {
+    let server = explicit().triton_start_line().copy_models("examples/models").start();
+    assert_ok(server.load("simple"));
+    let wrong = r#""parameters": {"config": {{"max_batch_size": "16"}}}"#;
+    let response = server.control("simple", "load", json!({"config": wrong}));
+    assert!(response.error_text().contains("failed to load"), "{}", response.text());
+    assert_ok(server.control("simple", "load", json!({"config": r#"{"max_batch_size":"16"}"#})));
+    assert_eq!(server.get("/v2/models/simple/config").json()["max_batch_size"], 16);
+    assert_ok(server.unload("simple"));
+    assert!(!server.serves("simple"));
+    let response = server.load("wrong_model_name");
+    assert!(response.error_text().contains("failed to load"), "{}", response.text());
+}
+
 #[test]
 fn invalid_files_are_refused_by_name() {
     let server = explicit().model("m", probe("m", &[])).start();
@@ -88,11 +106,12 @@ fn invalid_files_are_refused_by_name() {
         server.control("m", "load", json!({"config": config("m"), name: value}))
     };
     for path in ["../x", "/etc/x", "1/../../x", "", "1/"] {
-        let text = format!(
-            "load parameter 'file:{path}' of model 'm': expected file:VERSION/PATH with a path below the model's \
-             directory"
+        let why = format!(
+            "load parameter 'file:{path}': expected file:VERSION/PATH with a path below the model's directory"
         );
-        refused(load(&format!("file:{path}"), X.into()), 400, &text);
+        let text = format!("{NOT_POLLED}: {why}");
+        refused(load(&format!("file:{path}"), X.into()), 500, &text);
+        server.wait_for_log(&why);
     }
     let not_base64 = load("file:1/x", "%%%".into());
     assert_eq!(not_base64.status, 400);
@@ -100,8 +119,9 @@ fn invalid_files_are_refused_by_name() {
     assert!(not_base64.error_text().starts_with(start), "{}", not_base64.text());
     assert_eq!(load("file:1/x", 3.into()).status, 500);
     let alone = server.control("m", "load", json!({"file:1/x": X}));
-    let text = "load request of model 'm' has files but no parameter 'config', which is required with files";
-    refused(alone, 400, text);
+    let why = "the load request has files but no parameter 'config', which is required with files";
+    refused(alone, 500, &format!("{NOT_POLLED}: {why}"));
+    server.wait_for_log(why);
     let unversioned = load("file:labels.txt", LABELS.into());
     refused(unversioned, 500, "failed to load 'm', no version is available");
     assert_ok(server.load("m"));

@@ -170,7 +170,8 @@ fn config_override_in_load_request() {
     refused(server.infer("m", ""), 500, "the file's text");
 
     let override_of = |text: &str| server.control("m", "load", json!({"config": text}));
-    let start = "Invalid config override: model 'm', parameter 'config':";
+    let start = "failed to load 'm', failed to poll from model repository: Invalid config override: \
+                 parameter 'config':";
     for (text, why) in [
         ("", "1:0: EOF while parsing a value"),
         (
@@ -181,8 +182,9 @@ fn config_override_in_load_request() {
         ("name: 'm'", "1:2: expected ident"),
     ] {
         let response = override_of(text);
-        assert_eq!(response.status, 400);
+        assert_eq!(response.status, 500);
         assert!(response.error_text().starts_with(&format!("{start}{why}")), "{}", response.text());
+        server.wait_for_log(&format!("Invalid config override: parameter 'config':{why}"));
     }
     let response = override_of(r#"{"name": "other"}"#);
     assert!(
@@ -208,7 +210,7 @@ fn config_override_in_load_request() {
         );
         refused(server.load(name), 400, &text);
         let v1 = server.v1_error("load", name);
-        let text = format!("failed to load '{name}', failed to poll from model repository");
+        let text = format!("failed to load '{name}', no version is available");
         assert!(v1.contains(&text), "{v1}");
     }
     for name in ["unknown", "%2e%2e", "m%00"] {
@@ -235,10 +237,42 @@ fn model_in_two_repositories_is_refused() {
     let entry = json!([{"name": "m", "state": "UNAVAILABLE",
                         "reason": "model appears in two or more repositories"}]);
     assert_eq!(server.index(), entry);
+    let v1 = server.v1_error("load", "m");
+    assert!(v1.contains("failed to load 'm', no version is available"), "{v1}");
     assert_eq!(server.post("/v2/repository/index", &[], r#"{"ready":true}"#).json(), entry);
     fs::remove_dir_all(&root).unwrap();
     assert_ok(server.load("m"));
     assert!(server.serves("m"));
+}
+
+/// One that is to be loaded at start: the server is ready without it, as TRTIS and Triton are.
+#[test]
+fn model_in_two_repositories_at_start_does_not_make_the_server_unready() {
+    let other = trtserver_tests::folder();
+    fs::create_dir_all(other.path().join("m/1")).unwrap();
+    let mut second = std::ffi::OsString::from("--model-repository=");
+    second.push(other.path());
+    for mode in ["explicit", "none", "poll"] {
+        let flags = ["--exit-on-error=false".to_owned(), format!("--model-control-mode={mode}")];
+        let server = Server::new().model("m", probe("m", &[])).model("a", probe("a", &[]));
+        let server = flags.into_iter().fold(server.flag(second.clone()), Server::flag);
+        let server = match mode {
+            "explicit" => server.flag("--load-model=m").flag("--load-model=a"),
+            _ => server,
+        };
+        let server = server.start();
+        server.wait_for_log("not unique across all model repositories");
+        server.poll_until("a is served", |server| server.serves("a"));
+        for path in ["/v2/health/ready", "/api/health/ready"] {
+            assert_eq!(server.get(path).status, 200, "{mode}: {path}");
+        }
+        let entry = json!([ready("a"), {"name": "m", "state": "UNAVAILABLE",
+                           "reason": "model appears in two or more repositories"}]);
+        assert_eq!(server.index(), entry, "{mode}");
+        let ready_ones = server.post("/v2/repository/index", &[], r#"{"ready":true}"#).json();
+        assert_eq!(ready_ones, entry, "{mode}");
+        assert!(!server.serves("m"), "{mode}");
+    }
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn model_repository() {
     for (body, status, text) in [
         (r#"{"parameters":{"else":"x"}}"#, 500, "unexpected error on creating Triton parameter"),
         (r#"{"parameters":{"config":1}}"#, 500, ""),
-        (r#"{"parameters":{"file:1/x":"AA=="}}"#, 400, ""),
+        (r#"{"parameters":{"file:1/x":"AA=="}}"#, 500, ""),
         ("{", 500, ""),
     ] {
         let response = load("m", body);

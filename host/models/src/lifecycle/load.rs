@@ -8,6 +8,7 @@ use super::super::{Model, ModelVersion, OpenVersion, VersionState};
 use super::client_loads::LoadOrigin;
 use super::prepare::{LoadRequest, RefusedModel};
 use super::prepared::PreparedModel;
+use super::startup::{not_polled, refusal_reason};
 use super::{LoadError, LoadOverrides, ModelControl};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::priority::InstancePriority;
@@ -18,7 +19,6 @@ use trtserver_base::error::{Error, Result};
 use trtserver_model_config::version_dirs::VersionDirs;
 use trtserver_model_store::ModelSource;
 use trtserver_plugin_host::backend::PluginBackend;
-use trtserver_proto::v2::ModelConfig;
 
 /// Interval at which replaced versions are closed whose sequences have ended.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(20);
@@ -48,17 +48,17 @@ impl ModelControl {
         if self.is_stopping() {
             return Err(LoadError::Stopping);
         }
-        let not_polled = |e: Error| {
+        let unread = |e: Error| {
             tracing::error!("failed to load '{name}', failed to poll from model repository: {e}");
             LoadError::NotPolled(e)
         };
         // A model whose files come with the request need not be in a repository.
         let from_repository = overrides.files.is_empty();
         let source = from_repository.then(|| self.repositories.only(name));
-        let source = source.transpose().map_err(not_polled)?;
+        let source = source.transpose().map_err(unread)?;
         // Before the files are read: one that changes meanwhile is a change for the next load.
         let fingerprint = source.as_ref().map(ModelSource::fingerprint).transpose();
-        let fingerprint = fingerprint.map_err(not_polled)?;
+        let fingerprint = fingerprint.map_err(unread)?;
         // A model that was deleted and added again is another one.
         let is_same = |old: &Arc<Model>| !old.load_info.deleted.load(Ordering::Relaxed);
         let old = self.models.get(name).filter(is_same);
@@ -82,11 +82,11 @@ impl ModelControl {
         }
         let fetching = Instant::now();
         let files = match &source {
-            Some(source) => source.materialise(cancel.flag()).map_err(not_polled)?,
+            Some(source) => source.materialise(cancel.flag()).map_err(unread)?,
             None => overrides.directory().map_err(|e| LoadError::Internal(e.message))?,
         };
         let fetch = fetching.elapsed();
-        let found = VersionDirs::read(files.path()).map_err(not_polled)?;
+        let found = VersionDirs::read(files.path()).map_err(unread)?;
         // A polled model is refused by its version policy, which leaves the reason in the index.
         if found.versions.is_empty() && !self.loader.polls {
             tracing::error!("failed to load '{name}', no version is available");
@@ -106,6 +106,7 @@ impl ModelControl {
         let old_entry = old.clone();
         let checked = Arc::default();
         let request = LoadRequest {
+            read: Arc::default(),
             config,
             origin,
             old: old_entry,
@@ -122,8 +123,9 @@ impl ModelControl {
                 opened => opened.map(|()| true),
             },
             Err(_) if self.is_stopping() => Err(LoadError::Stopping),
-            Err(RefusedModel { error, config, unreadable }) => {
-                self.publish_refusal(name, old.as_deref(), config, &error, unreadable);
+            Err(refused) => {
+                let (error, unreadable) = (refused.error.clone(), refused.unreadable);
+                self.publish_refusal(name, old.as_deref(), refused);
                 // A loaded model continues to serve; the response says why it was not replaced.
                 Err(match unreadable && !old.is_some_and(|old| old.is_loaded()) {
                     true => LoadError::Unreadable(error),
@@ -152,7 +154,8 @@ impl ModelControl {
         let _ensembles = is_ensemble.then(|| self.ensembles.lock());
         if let Some(e) = self.circular_dependency(&prepared) {
             let config = prepared.model.config.clone();
-            self.publish_refusal(&prepared.model.id, old, config, &e, false);
+            let refused = RefusedModel { config, ..e.clone().into() };
+            self.publish_refusal(&prepared.model.id, old, refused);
             return Err(LoadError::Refused(e));
         }
         if old.is_some_and(Model::is_loaded) {
@@ -267,7 +270,7 @@ impl ModelControl {
             (Some(model), failure) => model.set_reload_failure(failure.map(LoadError::to_string)),
             (None, Some(LoadError::NotPolled(e))) => {
                 let old = model.as_deref().filter(|m| !m.load_info.deleted.load(Ordering::Relaxed));
-                self.publish_refusal(name, old, None, e, false);
+                self.publish_refusal(name, old, not_polled(e.clone()));
             }
             (None, _) => {}
         }
@@ -275,18 +278,13 @@ impl ModelControl {
 
     /// Publishes the reason of a refused configuration, unless an older load of the model still
     /// serves.
-    fn publish_refusal(
-        &self,
-        name: &str,
-        old: Option<&Model>,
-        config: Option<Arc<ModelConfig>>,
-        e: &Error,
-        unreadable: bool,
-    ) {
+    fn publish_refusal(&self, name: &str, old: Option<&Model>, refused: RefusedModel) {
         if old.is_none_or(|old| !old.is_loaded()) {
-            // Fails only while the server stops, when the reason need not be shown.
-            let refused = Model::refused(name, old, config, e.message.clone());
+            let RefusedModel { error, config, unreadable, read } = refused;
+            let refused = Model::refused(name, old, config, refusal_reason(error));
             refused.load_info.unreadable.store(unreadable, Ordering::Relaxed);
+            refused.keep_read_config(read);
+            // Fails only while the server stops, when the reason need not be shown.
             let _ = self.publish(&refused);
         }
     }

@@ -67,6 +67,6 @@ pub use control::{IndexEntry, LoadError, ModelControl, check_model_name};
 pub use inspect::{CheckFinding, CheckedModel, FindingSeverity, RepositoryFindings};
 pub use overrides::LoadOverrides;
 pub use prepare::ModelLoader;
-pub use startup::StartupReport;
+pub use startup::{AMBIGUOUS, StartupReport};
 pub use usage::UsageGuard;
 pub use version::{ModelVersion, VersionState};

@@ -4,7 +4,7 @@ use super::super::ending_versions::EndingVersions;
 use super::super::ensemble::EnsembleBuilder;
 use super::super::labels::OutputLabels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
-use super::super::model::LoadInfo;
+use super::super::model::{LoadInfo, ReadConfig};
 use super::super::scheduling::SchedulingPlan;
 use super::super::{Model, ModelTable, ensemble, warmup};
 use super::ModelVersion;
@@ -100,6 +100,8 @@ pub(super) struct LoadRequest {
     /// Requested by name, not as a step of an ensemble.
     pub by_name: bool,
     pub cancel: Arc<LoadCancel>,
+    /// Set to the configuration of the file once it was read.
+    pub read: Arc<OnceLock<ReadConfig>>,
     /// Set to the complete configuration once it was checked.
     pub checked: Arc<OnceLock<Arc<ModelConfig>>>,
 }
@@ -111,11 +113,13 @@ pub(super) struct RefusedModel {
     pub config: Option<Arc<ModelConfig>>,
     /// See [`ModelRefusal`].
     pub unreadable: bool,
+    /// What was read of it.
+    pub read: Arc<OnceLock<ReadConfig>>,
 }
 
 impl From<Error> for RefusedModel {
     fn from(error: Error) -> Self {
-        Self { error, config: None, unreadable: false }
+        Self { error, config: None, unreadable: false, read: Arc::default() }
     }
 }
 
@@ -171,7 +175,7 @@ impl ModelLoader {
         models: &Arc<ModelTable>,
         request: LoadRequest,
     ) -> Result<PreparedModel, RefusedModel> {
-        let checked = Arc::clone(&request.checked);
+        let (checked, read) = (Arc::clone(&request.checked), Arc::clone(&request.read));
         let (_, name) = model_id::split_model_id(id);
         let mut log =
             |warning: ConfigWarning| tracing::warn!("model '{name}': {}", warning.message);
@@ -180,6 +184,7 @@ impl ModelLoader {
             error: show_origin(files, refusal.error),
             config: checked.get().cloned(),
             unreadable: refusal.unreadable,
+            read,
         })
     }
 
@@ -211,6 +216,8 @@ impl ModelLoader {
             Some(config) => (config, None),
             None => (read()?, None),
         };
+        let versions = selected_versions(&config, &found).versions;
+        let _ = request.read.set(ReadConfig { config: config.clone(), versions });
         let fetching = Instant::now();
         files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
         let fetched = fetching.elapsed();
@@ -301,6 +308,7 @@ impl ModelLoader {
             should_serve: true.into(),
             requested_by_name: request.by_name.into(),
             unreadable: false.into(),
+            read: OnceLock::new(),
             deleted: false.into(),
         };
         let model = Model::prepared(id, config, by_number, ending, load_info);

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use trtserver_base::error::{Error, Result};
+use trtserver_base::error::{Code, Error, Result};
 use trtserver_model_config::model_id;
 use trtserver_model_store::{ModelRepositories, ModelSource};
 
@@ -126,7 +126,7 @@ impl ModelLoader {
         models: &Arc<ModelTable>,
         by_name: bool,
     ) -> Result<PreparedModel, RefusedModel> {
-        let source = ModelSource::only(name, sources)?;
+        let source = ModelSource::only(name, sources).map_err(not_polled)?;
         let fingerprint = if self.reloadable { source.fingerprint().ok() } else { None };
         let mut request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
         let fetching = Instant::now();
@@ -182,11 +182,12 @@ impl StartupPreparation {
     }
 
     fn refuse(&mut self, name: &str, refused: impl Into<RefusedModel>) {
-        let RefusedModel { error, config, unreadable } = refused.into();
+        let RefusedModel { error, config, unreadable, read } = refused.into();
         tracing::error!("failed to load model '{name}': {error}");
         self.report.failures.push(format!("'{name}': {error}"));
-        let refused = Model::refused(name, None, config, error.message);
+        let refused = Model::refused(name, None, config, refusal_reason(error));
         refused.load_info.unreadable.store(unreadable, Ordering::Relaxed);
+        refused.keep_read_config(read);
         self.refused.insert(name.to_owned(), refused);
     }
 
@@ -203,6 +204,20 @@ impl StartupPreparation {
         }
         order.names
     }
+}
+
+/// A model that is not read at all does not count for readiness if it is in several repositories.
+pub(super) fn not_polled(error: Error) -> RefusedModel {
+    let unreadable = error.code == Code::AlreadyExists;
+    RefusedModel { unreadable, ..error.into() }
+}
+
+/// What the index says of a model that several repositories have: the text of Triton.
+pub const AMBIGUOUS: &str = "model appears in two or more repositories";
+
+/// The reason that the index shows for a refused model.
+pub(super) fn refusal_reason(error: Error) -> String {
+    if error.code == Code::AlreadyExists { AMBIGUOUS.to_owned() } else { error.message }
 }
 
 /// The ids of the models called `name`; the name itself if there is none.
