@@ -86,6 +86,9 @@ impl ModelFingerprint {
     }
 }
 
+/// A cache that Python writes beside the scripts that it imports, when a model is loaded.
+const PYTHON_CACHE: &str = "__pycache__";
+
 /// Calls `visit` with each path that counts below `dir` and with `dir` itself: its metadata, those
 /// of the target for a link, and whether it is a link.
 ///
@@ -111,7 +114,8 @@ pub fn walk_model_dir(dir: &Path, mut visit: impl FnMut(&Path, &Metadata, bool))
             };
             for entry in entries {
                 let entry = entry.map_err(|e| named_error(&path, &e))?;
-                if !entry.file_name().to_str().is_some_and(is_ignored) {
+                let name = entry.file_name();
+                if name != PYTHON_CACHE && !name.to_str().is_some_and(is_ignored) {
                     pending.push(entry.path());
                 }
             }

@@ -49,5 +49,9 @@ fn parts_are_compared_apart() {
         fs::write(path.join(name), "x").unwrap();
     }
     fs::create_dir(path.join("lost+found")).unwrap();
+    for dir in ["__pycache__", "1/__pycache__"] {
+        fs::create_dir(path.join(dir)).unwrap();
+        fs::write(path.join(dir).join("model.cpython-311.pyc"), "x").unwrap();
+    }
     assert_eq!(ModelFingerprint::from_dir(path).unwrap(), third);
 }

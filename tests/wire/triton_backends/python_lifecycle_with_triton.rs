@@ -60,6 +60,38 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([tensor]) for _ in requests]
 ";
 
+/// The cache that Python writes beside the script is not a change of the model.
+#[test]
+fn change_of_the_instance_count_initialises_only_the_new_instances() {
+    let script = NUMBER.replace("NUMBER", "7").replace(
+        "class TritonPythonModel:\n",
+        "class TritonPythonModel:\n    def initialize(self, args):\n        print('an instance began', flush=True)\n\n",
+    );
+    let config = |count: u32| {
+        format!(
+            "backend: \"python\"\nmax_batch_size: 0\n\
+             input [ {{ name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] }} ]\n\
+             output [ {{ name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 1 ] }} ]\n\
+             instance_group [ {{ kind: KIND_CPU count: {count} }} ]\n"
+        )
+    };
+    let server = server().model("m", config(1)).file("m/1/model.py", &script).start();
+    assert_ok(server.load("m"));
+    let cache = server.models().path().join("m/1/__pycache__");
+    assert!(cache.is_dir(), "this Python writes no cache: {}", cache.display());
+    let begun = || server.log().matches("an instance began").count();
+    assert_eq!(begun(), 1);
+    for (count, expected) in [(3, 3), (2, 3), (3, 4)] {
+        server.models().file("m/config.pbtxt", config(count));
+        assert_ok(server.load("m"));
+        assert_eq!(number(&infer(&server, "m", 0)), 7);
+        server.poll_until("the new instances began", |_| begun() >= expected);
+        assert_eq!(begun(), expected, "count {count}");
+    }
+    assert!(!server.log().contains("re-loading: m:1"), "{}", server.log());
+    assert!(server.stop().success());
+}
+
 #[test]
 fn reload_takes_the_new_file() {
     let config = "backend: \"python\"\nmax_batch_size: 0\n\
