@@ -23,7 +23,8 @@ use trtserver_base::stats::BatchExecution;
 use trtserver_isolation::ProcessLauncher;
 use trtserver_plugin_host::model::{BackendInstance, BackendModel};
 use trtserver_plugin_host::{
-    AdapterOptions, Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames, ViewOptions,
+    AdapterOptions, BackendDirs, Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames,
+    ViewOptions,
 };
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
 use trtserver_request::{DType, InferResponse, InputTensor, ModelSignature, ResponseSink};
@@ -94,6 +95,7 @@ pub fn local(options: &Options, dirs: &[PathBuf], name: &str) -> Result<Backends
     let settings = BTreeMap::from([(name.to_owned(), here)]);
     let adapters =
         AdapterOptions { dirs: vec![options.dist.join("plugins")], ..Default::default() };
+    let dirs = BackendDirs { given: dirs.to_vec(), default: Vec::new() };
     let opened =
         Backends::open(dirs, &settings, adapters, false, Arc::new(ProcessLauncher::default()));
     opened.map_err(|e| e.message)

@@ -1,7 +1,7 @@
 //! Platforms of the installed backends and the files that they recognise, for `model_config`.
 
 use crate::{FileProbe, PlatformCandidate, PlatformDirectory, VersionListing};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::discovery::backends::VERSION_PARAMETER;
 use trtserver_plugin_host::{Backends, ProbeFacts};
@@ -41,7 +41,7 @@ impl PlatformDirectory for Backends {
     }
 
     fn searched_dirs(&self) -> Vec<PathBuf> {
-        self.dirs().to_vec()
+        self.dirs().into_iter().map(Path::to_owned).collect()
     }
 }
 

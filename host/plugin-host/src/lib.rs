@@ -72,7 +72,7 @@ pub use batch::timing::execution_times;
 pub use batch::views::{TensorNames, ViewOptions};
 pub use descriptors::{InstanceFacts, ModelFacts, ProbeFacts};
 pub use discovery::adapters::AdapterOptions;
-pub use discovery::backends::{BackendListing, Backends};
+pub use discovery::backends::{BackendDirs, BackendListing, Backends};
 pub use discovery::inventory::UnusableFile;
 pub use host_api::reported_memory::{ReportedMemory, reported_memory};
 pub use host_api::scope::Patch;

@@ -15,7 +15,7 @@ use trtserver_model_store::{BareSettings, ModelRepositories, StoreLocation, Stor
 use trtserver_models::lifecycle::{ModelControl, ModelLoader, StartupReport};
 use trtserver_models::load_limits::{LoadLimits, instance_limit};
 use trtserver_models::poll::RepositoryPoller;
-use trtserver_plugin_host::{AdapterOptions, Backends};
+use trtserver_plugin_host::{AdapterOptions, BackendDirs, Backends};
 use trtserver_wire::context::FrontendContext;
 
 /// Finds the backends and loads the models of the start.
@@ -84,10 +84,7 @@ pub fn create_loader(
     timer: &'static DeadlineTimer,
     launcher: &Arc<ProcessLauncher>,
 ) -> Result<ModelLoader> {
-    let dirs = match settings.backend_dirs.as_slice() {
-        [] => default_backend_dirs(),
-        dirs => dirs.to_vec(),
-    };
+    let dirs = backend_dirs(settings);
     let mut backend_config = match &settings.platform_config_file {
         Some(file) => platform_config::read_platform_config(file, settings.strict_model_config)
             .map_err(Error::invalid)?,
@@ -104,7 +101,7 @@ pub fn create_loader(
         AdapterOptions { dirs: default_adapter_dirs(), settings: adapter_settings(settings) };
     let rules = settings.trtis_rules;
     let processes = Arc::clone(launcher) as _;
-    let backends = Arc::new(Backends::open(&dirs, &backend_config, adapters, rules, processes)?);
+    let backends = Arc::new(Backends::open(dirs, &backend_config, adapters, rules, processes)?);
     if settings.strict_model_config {
         tracing::info!("Model configurations must be complete (--strict-model-config=true)");
     } else {
@@ -224,7 +221,17 @@ pub fn default_adapter_dirs() -> Vec<PathBuf> {
     beside_program("plugins")
 }
 
-/// Directories to search for backends without `--backend-dir`: `../backends` of the program.
+/// The directories of `--backend-dir`, and that of the installation unless it is one of them.
+fn backend_dirs(settings: &ServerSettings) -> BackendDirs {
+    let given = settings.backend_dirs.clone();
+    let mut default = default_backend_dirs();
+    let real = |dir: &PathBuf| dir.canonicalize().unwrap_or_else(|_| dir.clone());
+    default.retain(|dir| !given.iter().any(|own| real(own) == real(dir)));
+    BackendDirs { given, default }
+}
+
+/// The directory of the installation with backends: `../backends` of the program. It is searched
+/// after those of `--backend-dir`.
 pub fn default_backend_dirs() -> Vec<PathBuf> {
     beside_program("backends")
 }

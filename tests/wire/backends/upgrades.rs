@@ -295,3 +295,30 @@ fn new_version_cannot_claim_platform_of_another_backend() {
     assert_eq!(server.number("m1"), 1.0);
     assert!(server.stop().success());
 }
+
+/// A directory of the operator adds to the installed backends. Of a name that both have, only the
+/// operator's counts.
+#[test]
+fn given_directory_adds_to_the_installed_backends() {
+    let dir = folder();
+    Version::named("v", "1.0", 1.0).put(dir.path(), "v/1.0");
+    Version::named("probe", "0.0.1", 2.0).put(dir.path(), "probe");
+    let server = Server::new()
+        .backend_dir(dir.path())
+        .model("m", model("m", "v", ""))
+        .model("own", model("own", "probe", ""))
+        .copy_model("examples/models/simple")
+        .start();
+    assert_eq!((server.number("m"), server.number("own")), (1.0, 2.0));
+    assert_eq!(server.get("/v2/models/simple/ready").status, 200);
+    let listed = server.backends()["backends"].clone();
+    let of_name = |name: &str| -> Vec<String> {
+        let all = listed.as_array().into_iter().flatten();
+        let named = all.filter(|backend| backend["name"] == name);
+        named.map(|backend| backend["file"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let [own] = &of_name("probe")[..] else { panic!("{listed}") };
+    assert!(own.starts_with(&dir.path().display().to_string()), "{listed}");
+    assert_eq!(of_name("onnxruntime").len(), 1, "{listed}");
+    assert!(server.stop().success());
+}

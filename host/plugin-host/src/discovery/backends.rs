@@ -43,9 +43,18 @@ const VERSION_SETTING: &str = "version";
 /// The backend setting with the batch size of completed models.
 const BATCH_SIZE_SETTING: &str = "default-max-batch-size";
 
-/// The installed backends of all `--backend-dir` directories, scanned again before each load.
+/// Where backends are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct BackendDirs {
+    /// `--backend-dir`.
+    pub given: Vec<PathBuf>,
+    /// That of the installation, for the backends that none of `given` has.
+    pub default: Vec<PathBuf>,
+}
+
+/// The installed backends of all directories, scanned again before each load.
 pub struct Backends {
-    dirs: Vec<PathBuf>,
+    dirs: BackendDirs,
     child_processes: Arc<dyn ChildProcesses>,
     adapters: AdapterOptions,
     /// By backend name; the empty name applies to all.
@@ -76,7 +85,7 @@ pub struct BackendListing {
 }
 
 impl Backends {
-    /// Opens every backend below `dirs`. `settings` by backend name; the empty name applies to all.
+    /// Opens every backend of `dirs`. `settings` by backend name; the empty name applies to all.
     /// `trtis_rules`: the start line is one of v1.x.
     ///
     /// A file that cannot be opened is logged and skipped, so that it does not affect the others.
@@ -85,7 +94,7 @@ impl Backends {
     /// A directory cannot be read; a `plugin.toml` is malformed; two files have the same name and
     /// version; two backends declare one platform.
     pub fn open(
-        dirs: &[PathBuf],
+        dirs: BackendDirs,
         settings: &BTreeMap<String, BTreeMap<String, String>>,
         adapters: AdapterOptions,
         trtis_rules: bool,
@@ -100,7 +109,7 @@ impl Backends {
         let versions = Arc::new(configured);
         let empty = Inventory { configured: Arc::clone(&versions), ..Inventory::default() };
         let backends = Self {
-            dirs: dirs.to_vec(),
+            dirs,
             child_processes,
             adapters,
             settings,
@@ -111,7 +120,7 @@ impl Backends {
             inventory: ArcSwap::default(),
             live_models: Arc::default(),
         };
-        let listing = directories::scan_directories(dirs, &backends.adapters.dirs);
+        let listing = backends.scan_dirs();
         if let Some((_, e)) = listing.unreadable.first() {
             return Err(e.clone());
         }
@@ -131,11 +140,16 @@ impl Backends {
     /// Names that the model file of a version has without a configuration, of all backends.
     pub fn default_files(&self) -> BTreeSet<String> {
         let inventory = self.inventory.load();
-        let of = |i: &Arc<BackendVersion>| {
+        let files = |i: &Arc<BackendVersion>| {
             let platforms = i.backend.facts.platforms.iter().map(|(_, file)| file.clone());
             platforms.chain(i.backend.facts.default_file.clone()).collect::<Vec<_>>()
         };
-        inventory.usable.iter().flat_map(of).filter(|file| !file.is_empty()).collect()
+        inventory.usable.iter().flat_map(files).filter(|file| !file.is_empty()).collect()
+    }
+
+    fn scan_dirs(&self) -> Listing {
+        let BackendDirs { given, default } = &self.dirs;
+        directories::scan_with_defaults(given, default, &self.adapters.dirs)
     }
 
     /// Model versions that are open, or being closed.
@@ -149,7 +163,7 @@ impl Backends {
         let _one = self.scan_lock.lock();
         self.scan.fetch_add(1, Ordering::Relaxed);
         let before = self.inventory.load_full();
-        let listing = directories::scan_directories(&self.dirs, &self.adapters.dirs);
+        let listing = self.scan_dirs();
         for (_, e) in &listing.unreadable {
             tracing::warn!("{e}; its backends stay as they are");
         }
@@ -227,7 +241,13 @@ impl Backends {
                 Err(e) => now.reject(before, &candidate, e.code == Code::Unavailable, e),
             }
         }
-        opened.sort_by(|(_, a), (_, b)| version::compare_versions(b.version(), a.version()));
+        let is_default =
+            |candidate: &Candidate| directories::is_below(candidate, &self.dirs.default);
+        // Of two that claim one platform, the one that the operator has added serves it.
+        opened.sort_by(|(in_a, a), (in_b, b)| {
+            let by_version = || version::compare_versions(b.version(), a.version());
+            is_default(in_a).cmp(&is_default(in_b)).then_with(by_version)
+        });
         for (candidate, installed) in opened {
             let (name, version) = (installed.name().to_owned(), installed.version().to_owned());
             match now.add(Arc::new(installed)) {
@@ -239,7 +259,7 @@ impl Backends {
                     };
                     tracing::info!("found backend '{name}' {version} in {file}{through}");
                 }
-                Err(e) if at_start => return Err(e),
+                Err(e) if at_start && !is_default(&candidate) => return Err(e),
                 Err(e) => now.reject(before, &candidate, true, e),
             }
         }
@@ -363,7 +383,7 @@ impl Backends {
         if name.is_empty() || name.contains('/') || inventory.versions(name).next().is_some() {
             return Ok(None);
         }
-        let adapters = directories::scan_directories(&self.dirs, &self.adapters.dirs).adapters;
+        let adapters = self.scan_dirs().adapters;
         let in_dir =
             |dir: &PathBuf| adapters.iter().find_map(|adapter| adapter.in_model_dir(name, dir));
         let Some(candidate) = dirs.iter().find_map(in_dir) else { return Ok(None) };
@@ -441,8 +461,10 @@ impl Backends {
         self.inventory.load_full()
     }
 
-    pub fn dirs(&self) -> &[PathBuf] {
-        &self.dirs
+    /// All directories, in the order in which they are searched.
+    pub fn dirs(&self) -> Vec<&Path> {
+        let BackendDirs { given, default } = &self.dirs;
+        given.iter().chain(default).map(PathBuf::as_path).collect()
     }
 }
 
@@ -450,7 +472,7 @@ impl Backends {
 fn log_claimants(now: &Inventory, before: &Inventory) {
     for name in now.names() {
         let offers = |inventory: &Inventory| -> Vec<String> {
-            let of = |i: &Arc<BackendVersion>| {
+            let files = |i: &Arc<BackendVersion>| {
                 format!("'{}' in {}", i.version(), i.backend.file.path().display())
             };
             inventory.versions(name).map(of).collect()

@@ -8,6 +8,7 @@
 use super::adapters::{self, Adapter, ScannedFile};
 use super::candidate::{Candidate, NamedDir};
 use super::manifest::{MANIFEST, read_manifest};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use trtserver_base::error::Error;
 
@@ -51,6 +52,34 @@ pub fn scan_directories(dirs: &[PathBuf], adapter_dirs: &[PathBuf]) -> Listing {
         }
     }
     listing
+}
+
+/// Lists the plugin files below `dirs`, and those below `defaults` whose backend none of `dirs` has:
+/// an installed backend does not compete with one that the operator has added.
+pub fn scan_with_defaults(
+    dirs: &[PathBuf],
+    defaults: &[PathBuf],
+    adapter_dirs: &[PathBuf],
+) -> Listing {
+    let all: Vec<PathBuf> = dirs.iter().chain(defaults).cloned().collect();
+    let mut listing = scan_directories(&all, adapter_dirs);
+    let is_default = |candidate: &Candidate| is_below(candidate, defaults);
+    let Listing { candidates, unopenable, bad_manifests, .. } = &listing;
+    let found = candidates.iter();
+    let found = found.chain(unopenable.iter().map(|(candidate, _)| candidate));
+    let found = found.chain(bad_manifests.iter().map(|(candidate, _)| candidate));
+    let added = found.filter(|candidate| !is_default(candidate));
+    let added: BTreeSet<String> = added.map(|candidate| candidate.name.clone()).collect();
+    let counts = |candidate: &Candidate| !is_default(candidate) || !added.contains(&candidate.name);
+    listing.candidates.retain(counts);
+    listing.unopenable.retain(|(candidate, _)| counts(candidate));
+    listing.bad_manifests.retain(|(candidate, _)| counts(candidate));
+    listing
+}
+
+/// Whether the file of `candidate` is in one of `dirs`.
+pub(super) fn is_below(candidate: &Candidate, dirs: &[PathBuf]) -> bool {
+    dirs.iter().any(|dir| candidate.file.path().starts_with(dir))
 }
 
 /// Adds the adapter in `dir`, if its manifest declares one.

@@ -7,7 +7,7 @@ pub(super) const BACKENDS: &[FlagSpec] = &[
         "backend-dir",
         FlagKind::Path("DIR"),
         "",
-        "Directory to search for backend plugins; by default ../backends of the program",
+        "Directory to search for backend plugins before ../backends of the program",
     )
     .also(&["backend-directory"])
     .repeats(),
