@@ -79,8 +79,9 @@ fn message(
             success: duration(&total.success),
             // Requests refused before they were queued are failures in v1 only.
             fail: duration(&DurationSum {
-                count: total.failed.count.saturating_sub(counters.refused.count),
-                ns: total.failed.ns.saturating_sub(counters.refused.ns),
+                count: total.failed.count.saturating_sub(counters.refused.count)
+                    + counters.step_failures.count,
+                ns: total.failed.ns.saturating_sub(counters.refused.ns) + counters.step_failures.ns,
             }),
             queue: duration(&total.queue),
             compute_input: duration(&total.compute_input),

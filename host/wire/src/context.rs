@@ -90,14 +90,16 @@ impl FrontendContext {
     }
 
     /// The same for inference by `served`: while the server drains, sequences that have begun may
-    /// continue (docs/protocol/v2.md §4.1).
+    /// continue (docs/protocol/v2.md §4.1), and none begins: a START would begin one.
     pub fn require_open(
         &self,
         served: &OpenVersion,
         sequence: &RequestSequence,
     ) -> Result<(), Error> {
         match self.state.phase() {
-            ServerPhase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
+            ServerPhase::Exiting if !sequence.start && served.scheduler.has_sequence(sequence) => {
+                Ok(())
+            }
             _ => self.require_ready(),
         }?;
         served.require_selected(sequence).map_err(|missing| missing.error())

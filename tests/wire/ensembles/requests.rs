@@ -1,5 +1,6 @@
 //! Ensemble requests with both clients, errors, cancellation, metadata.
 
+use serde_json::{Value, json};
 use std::sync::LazyLock;
 use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
@@ -238,6 +239,28 @@ fn parameters_reach_every_step() {
     );
 }
 
+/// As in Triton, which also sends them where the request has none.
+#[test]
+fn responses_have_the_sequence_parameters_of_their_request() {
+    let parameters = |parameters: Value| {
+        let tensor = json!({"name": "IN", "datatype": "INT32", "shape": [1, 1], "data": [1]});
+        let body = json!({"parameters": parameters, "inputs": [tensor]}).to_string();
+        let response = SERVER.post("/v2/models/totals/infer", &[], body);
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json()["parameters"].clone()
+    };
+    let sequence = |id: Value, start, end| json!({"sequence_id": id, "sequence_start": start, "sequence_end": end});
+    for id in [json!(77), json!("text")] {
+        let first = json!({"sequence_id": id, "sequence_start": true});
+        assert_eq!(parameters(first), sequence(id.clone(), true, false));
+        assert_eq!(parameters(json!({"sequence_id": id})), sequence(id.clone(), false, false));
+        let last = json!({"sequence_id": id, "sequence_end": true});
+        assert_eq!(parameters(last), sequence(id.clone(), false, true));
+    }
+    let without = SERVER.infer("diamond", "");
+    assert_eq!(without.json()["parameters"], Value::Null);
+}
+
 #[test]
 fn disconnect_cancels_the_executing_step() {
     let server = server().start();
@@ -257,9 +280,11 @@ fn disconnect_cancels_the_executing_step() {
     server.poll_until("the step is cancelled", |_| failed("stuck", "CANCELED") == Some(1.0));
     server.poll_until("so is the ensemble", |_| failed("waiting", "CANCELED") == Some(1.0));
     assert_eq!(failed("waiting", "OTHER"), Some(0.0));
-    // A failed step counts as one failure and no execution of the ensemble.
+    // A failed step counts as two failures, as in Triton, and no execution of the ensemble.
     server.infer("failing", "");
-    assert_eq!((failed("failing", "OTHER"), failed("failing", "BACKEND")), (Some(1.0), Some(0.0)));
+    assert_eq!((failed("failing", "OTHER"), failed("failing", "BACKEND")), (Some(2.0), Some(0.0)));
+    let stats = server.get("/v2/models/failing/stats").json();
+    assert_eq!(stats["model_stats"][0]["inference_stats"]["fail"]["count"], 2, "{stats}");
     assert_eq!(
         server.metrics(r#"nv_inference_exec_count{model="failing",version="1"}"#),
         Some(0.0)

@@ -147,6 +147,9 @@ fn drain_lets_open_sequences_end() {
         let another =
             String::from_utf8(another).unwrap().replace("\"sequence_id\":7", "\"sequence_id\":8");
         assert_eq!(server.send(another).status, 503);
+        // So is a START of the open sequence, which would begin it anew.
+        let again = server.send(in_sequence(v2, model, 5, true, false));
+        assert_eq!(again.status, if v2 { 503 } else { 400 }, "{}", again.text());
         assert_eq!(server.get(&format!("/v2/models/{model}/config")).status, 503);
         assert_eq!(sum(v2, &step(100, false, true)), 111);
         let ended = server.wait();

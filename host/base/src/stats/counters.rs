@@ -77,6 +77,8 @@ pub struct VersionCounters {
     /// Requests refused before they were queued, e.g. for a wrong shape; `requests` has them as
     /// failed ones, too.
     pub refused: DurationSum,
+    /// Requests to an ensemble of which a step failed; v2 counts them twice as failures.
+    pub step_failures: DurationSum,
     /// Milliseconds since the epoch, 0 = never.
     pub last_inference_ms: u64,
     /// In the order of [`super::FAILURE_REASONS`].
@@ -124,6 +126,7 @@ impl VersionCounters {
         self.started += other.started;
         self.failed_executing += other.failed_executing;
         self.refused.merge(&other.refused);
+        self.step_failures.merge(&other.step_failures);
         self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
         self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
         self.cancelled.iter_mut().zip(other.cancelled).for_each(|(a, b)| *a += b);

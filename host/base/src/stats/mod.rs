@@ -214,6 +214,16 @@ impl VersionStats {
         }
     }
 
+    /// A step of a request to this ensemble failed: the request counts once more in metrics and v2
+    /// statistics than `failure` counts it.
+    pub fn step_failure(&self, ns: u64) {
+        let mut counters = self.shard(0);
+        counters.step_failures.add(ns);
+        if let Some(i) = FAILURE_REASONS.iter().position(|(r, _)| *r == FailureReason::Other) {
+            counters.failures[i] += 1;
+        }
+    }
+
     /// The first response of a decoupled model, `ns` after the first byte of its request.
     pub fn first_response(&self, shard: usize, ns: u64) {
         if let Some(latencies) = &mut self.shard(shard + 1).latencies {

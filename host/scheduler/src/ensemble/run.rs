@@ -18,7 +18,8 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::stats::{BatchExecution, FailureReason};
 use trtserver_request::{
-    CancelObserver, InferRequest, InferResponse, OutputTensor, Responder, ShapeText,
+    CancelObserver, CorrelationId, InferRequest, InferResponse, OutputTensor, ParameterValue,
+    RequestSequence, Responder, ShapeText,
 };
 
 pub struct EnsembleRun {
@@ -156,7 +157,7 @@ impl EnsembleRun {
     /// A step has responded; `of`: the response of a decoupled step that it took, 0 = none.
     fn responded(self: &Arc<Self>, of: u64, step: usize, result: Result<InferResponse>) {
         match result {
-            Err(e) => self.fail(e),
+            Err(e) => self.fail_by_step(e),
             Ok(response) => {
                 let mut state = self.lock();
                 state.executing -= 1;
@@ -186,7 +187,7 @@ impl EnsembleRun {
         last: bool,
     ) {
         let response = match result {
-            Err(e) => return self.fail(e),
+            Err(e) => return self.fail_by_step(e),
             Ok(response) => response,
         };
         let mut state = self.lock();
@@ -248,8 +249,18 @@ impl EnsembleRun {
         }
     }
 
-    /// The first error ends the request and cancels the other steps. It counts once. (Triton counts
-    /// a request whose step failed twice.)
+    /// As [`EnsembleRun::fail`] for the failure of a step, which metrics and v2 statistics count
+    /// twice, as in Triton.
+    fn fail_by_step(&self, e: Error) {
+        if e.code != Code::Cancelled && !self.lock().ended {
+            let context = self.request.context();
+            let ns = now_ns().saturating_sub(context.received_ns);
+            context.stats.iter().for_each(|stats| stats.step_failure(ns));
+        }
+        self.fail(e);
+    }
+
+    /// The first error ends the request and cancels the other steps.
     fn fail(&self, e: Error) {
         let (submitted, tensors) = {
             let mut state = self.lock();
@@ -302,7 +313,9 @@ impl EnsembleRun {
                 data: context.deliver(position, tensor.data, &spec.name)?,
             })
         });
-        Ok(InferResponse { outputs: outputs.collect::<Result<_>>()?, ..Default::default() })
+        let outputs = outputs.collect::<Result<_>>()?;
+        let parameters = sequence_parameters(&self.request.sequence);
+        Ok(InferResponse { outputs, parameters, ..Default::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, RunState> {
@@ -320,6 +333,24 @@ impl CancelObserver for EnsembleRun {
         let submitted = self.lock().submitted.clone();
         cancel_responders(submitted);
     }
+}
+
+/// The sequence parameters of a request, in its responses. Triton also sends them, with their
+/// defaults, where the request has none.
+fn sequence_parameters(sequence: &RequestSequence) -> Vec<(String, ParameterValue)> {
+    let RequestSequence { id, start, end } = sequence;
+    let id = match id {
+        CorrelationId::None if !start && !end => return Vec::new(),
+        CorrelationId::None => ParameterValue::Int(0),
+        // As in Triton: the interface of backends has no larger integer.
+        CorrelationId::Number(number) => ParameterValue::Int(number.cast_signed()),
+        CorrelationId::Text(text) => ParameterValue::String(text.clone()),
+    };
+    vec![
+        ("sequence_id".to_owned(), id),
+        ("sequence_start".to_owned(), ParameterValue::Bool(*start)),
+        ("sequence_end".to_owned(), ParameterValue::Bool(*end)),
+    ]
 }
 
 fn deadlock_error() -> Error {
