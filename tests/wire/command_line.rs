@@ -82,6 +82,29 @@ fn conflicting_flags_are_refused() {
 }
 
 #[test]
+fn one_port_at_different_addresses_serves_two_listeners() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("an address").port();
+    drop(taken);
+    let ports = ["http", "grpc", "metrics"].map(|kind| format!("--{kind}-port={port}"));
+    let at = |hosts: [&str; 3]| {
+        let kinds = ["http", "grpc", "metrics"].into_iter().zip(hosts);
+        kinds.map(|(kind, host)| format!("--{kind}-address={host}")).collect::<Vec<_>>()
+    };
+    let store = "--model-store=/models".to_owned();
+    for hosts in [["0.0.0.0", "127.0.0.2", "127.0.0.3"], ["127.0.0.2", "::", "127.0.0.3"]] {
+        let flags = [at(hosts), ports.to_vec(), vec![store.clone()]].concat();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let text = "The server cannot listen to HTTP requests and gRPC requests at the same port\n";
+        refused(&flags, text);
+    }
+    let server = Server::new().model("echo", probe("echo", &[]));
+    let flags = [at(["127.0.0.1", "127.0.0.2", "127.0.0.3"]), ports.to_vec()].concat();
+    let server = flags.into_iter().fold(server, |server, flag| server.flag(flag)).start();
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+}
+
+#[test]
 fn unsupported_flags_are_refused() {
     let ended = trtserver(["--model-store=/models", "--grpc-use-ssl=true"]);
     assert_eq!(ended.code(), 1);

@@ -33,6 +33,13 @@ impl ListenAddress {
         }
     }
 
+    /// Both are one host, or one of them is all addresses of this machine.
+    pub(super) fn shares_host(&self, other: &Self) -> bool {
+        let (Self::Host(a), Self::Host(b)) = (self, other) else { return false };
+        let is_all = |host: &str| host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+        a == b || is_all(a) || is_all(b)
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return parse_unix_path(path);

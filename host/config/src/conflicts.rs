@@ -5,15 +5,12 @@ use super::{ListenAddress, ServerSettings};
 /// Refuses settings that are each valid but exclude each other. The first four texts are those of
 /// Triton.
 pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
-    // Listeners on Unix sockets only have no port.
-    let port = |on: bool, addresses: &[ListenAddress], port: Option<u16>| {
-        port.filter(|port| on && *port != 0 && addresses.iter().any(ListenAddress::is_host))
-    };
-    let http = port(s.allow_http, &s.http_addresses, Some(s.http_port));
-    let health = port(true, &s.health_addresses, s.http_health_port);
-    let grpc = port(s.allow_grpc, &s.grpc_addresses, Some(s.grpc_port));
-    let metrics = port(s.allow_metrics, &s.metrics_addresses, Some(s.metrics_port));
-    let same = |a: Option<u16>, b: Option<u16>| a.is_some() && a == b;
+    let http = PortUse::of_listener(s.allow_http, &s.http_addresses, Some(s.http_port));
+    let health = PortUse::of_listener(true, &s.health_addresses, s.http_health_port);
+    let grpc = PortUse::of_listener(s.allow_grpc, &s.grpc_addresses, Some(s.grpc_port));
+    let metrics = PortUse::of_listener(s.allow_metrics, &s.metrics_addresses, Some(s.metrics_port));
+    let same =
+        |a: Option<PortUse<'_>>, b: Option<PortUse<'_>>| a.zip(b).is_some_and(|(a, b)| a.meets(&b));
     let error = if s.model_repositories.is_empty() {
         "--model-store must be specified"
     } else if !s.allow_http && !s.allow_grpc && s.health_addresses.is_empty() {
@@ -32,6 +29,27 @@ pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
         return Ok(());
     };
     Err(error.to_owned())
+}
+
+/// The port of a listener and the addresses at which it listens on it.
+#[derive(Clone, Copy)]
+struct PortUse<'a> {
+    port: u16,
+    addresses: &'a [ListenAddress],
+}
+
+impl<'a> PortUse<'a> {
+    /// `None` for a listener that is off, has any free port, or Unix sockets only.
+    fn of_listener(on: bool, addresses: &'a [ListenAddress], port: Option<u16>) -> Option<Self> {
+        let port = port.filter(|port| on && *port != 0)?;
+        addresses.iter().any(ListenAddress::is_host).then_some(Self { port, addresses })
+    }
+
+    /// One port at different addresses serves two listeners.
+    fn meets(&self, other: &Self) -> bool {
+        let meets = |own: &ListenAddress| other.addresses.iter().any(|of| own.shares_host(of));
+        self.port == other.port && self.addresses.iter().any(meets)
+    }
 }
 
 /// A Unix socket that two listeners would open.
