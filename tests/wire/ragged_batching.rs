@@ -111,8 +111,7 @@ fn configurations_that_cannot_work_are_refused_at_load() {
         "\"BATCH_INPUT\" data_type: TYPE_INT32",
         1,
     );
-    let expected = "tensor 'BATCH_INPUT': the model expects data type TYPE_FP32 but the model configuration specifies \
-                    data type TYPE_INT32";
+    let expected = "configuration expects datatype TYPE_INT32 for input 'BATCH_INPUT', model provides TYPE_FP32";
     let refused = refusal(wrong_type, "counts.onnx");
     assert!(refused.contains(expected), "{refused}");
 

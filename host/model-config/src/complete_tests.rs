@@ -165,10 +165,10 @@ fn incomplete_or_contradictory_configurations_are_refused() {
         (
             "backend: 'tensorrt' platform: 'tensorrt_plan'",
             &[][..],
-            Unsupported,
+            Invalid,
             format!(
-                "unable to find backend library for backend 'tensorrt', needed by model 'm'; \
-                 {THERE}"
+                "unable to find backend library for backend 'tensorrt', try specifying runtime on the \
+                 model configuration. Model 'm' needs it; {THERE}"
             ),
         ),
         (

@@ -146,8 +146,9 @@ pub(super) fn not_installed(
         true => String::new(),
         false => format!(": {}", reasons.join("; ")),
     };
-    ConfigError::unsupported(format!(
-        "unable to find backend library for backend '{backend}', needed by model '{model}'{reasons}; {installed}"
+    ConfigError::invalid(format!(
+        "unable to find backend library for backend '{backend}', try specifying runtime on the model configuration. \
+         Model '{model}' needs it{reasons}; {installed}"
     ))
 }
 

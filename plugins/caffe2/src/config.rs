@@ -36,8 +36,15 @@ pub fn net_inputs(
 ) -> Result<Vec<NetInput>, PluginFault> {
     let is_input = |name: &String| net.required.contains(name) || net.optional.contains(name);
     if let Some(decl) = config.inputs.iter().find(|decl| !is_input(&decl.name)) {
+        let (expected, provided) = (config.inputs.len(), net.required.len() + net.optional.len());
+        let count = match expected > provided {
+            true => {
+                format!(", configuration expects {expected} inputs, model provides {provided};")
+            }
+            false => ":".to_owned(),
+        };
         return Err(PluginFault::invalid(format!(
-            "unable to load model '{}': unexpected inference input '{}', allowed inputs are: {}",
+            "unable to load model '{}'{count} unexpected inference input '{}', allowed inputs are: {}",
             config.model,
             decl.name,
             net.required.join(", ")

@@ -83,6 +83,7 @@ pub fn check_tensors<T: TensorDeclaration>(
 ) -> Result<TensorPlan<T::Handle>, PluginFault> {
     let known: Vec<&T> = tensors.inputs.iter().chain(tensors.defaulted).collect();
     let names = TensorNames { config, kind: "input", known: &known };
+    names.expect_enough()?;
     let mut inputs = names.resolve(&config.inputs)?;
     for (name, dtype) in &config.facts.batch_inputs {
         names.handle(name, *dtype)?;
@@ -179,6 +180,32 @@ struct TensorNames<'a, T> {
 }
 
 impl<T: TensorDeclaration> TensorNames<'_, T> {
+    /// # Errors
+    /// The configuration has more inputs than the file.
+    fn expect_enough(&self) -> Result<(), PluginFault> {
+        let is_known = |name: &&str| self.known.iter().any(|known| known.name() == *name);
+        let configured = self.config.inputs.iter().map(|decl| decl.name.as_str());
+        let added = self.config.facts.host_inputs.iter().map(String::as_str);
+        let all: Vec<&str> = configured.chain(added).collect();
+        let (expected, provided) = (all.len(), self.known.len());
+        let unknown = all.iter().find(|name| !is_known(name));
+        match unknown.filter(|_| expected > provided) {
+            None => Ok(()),
+            Some(name) => Err(PluginFault::invalid(format!(
+                "unable to load model '{}', configuration expects {expected} inputs, model provides \
+                 {provided}; {}",
+                self.config.model,
+                self.unknown_name(name)
+            ))),
+        }
+    }
+
+    fn unknown_name(&self, name: &str) -> String {
+        let allowed: Vec<&str> = self.known.iter().map(|known| known.name()).collect();
+        let (kind, allowed) = (self.kind, allowed.join(", "));
+        format!("unexpected inference {kind} '{name}', allowed {kind}s are: {allowed}")
+    }
+
     fn resolve(
         &self,
         decls: &[ConfiguredTensor],
@@ -190,13 +217,8 @@ impl<T: TensorDeclaration> TensorNames<'_, T> {
     fn handle(&self, name: &str, dtype: u32) -> Result<(&T, T::Handle), PluginFault> {
         let model = &self.config.model;
         let Some(declared) = self.known.iter().find(|known| known.name() == name) else {
-            let allowed: Vec<&str> = self.known.iter().map(|known| known.name()).collect();
-            let kind = self.kind;
-            return Err(PluginFault::invalid(format!(
-                "unable to load model '{model}': unexpected inference {kind} '{name}', allowed {kind}s \
-                 are: {}",
-                allowed.join(", ")
-            )));
+            let why = self.unknown_name(name);
+            return Err(PluginFault::invalid(format!("unable to load model '{model}': {why}")));
         };
         let expected = match declared.element() {
             Element::NotDense(what) => {
@@ -214,9 +236,10 @@ impl<T: TensorDeclaration> TensorNames<'_, T> {
         };
         let handle = expected.map_err(|expected| {
             PluginFault::invalid(format!(
-                "model '{model}', tensor '{name}': the model expects data type {expected} but the model \
-                 configuration specifies data type {}",
-                type_name(dtype)
+                "unable to load model '{model}', configuration expects datatype {} for {} '{name}', model \
+                 provides {expected}",
+                type_name(dtype),
+                self.kind
             ))
         })?;
         Ok((*declared, handle))
@@ -333,23 +356,17 @@ impl<T: TensorDeclaration> TensorNames<'_, T> {
                 shape_text(&full)
             ),
         };
-        if full.len() != known.len() {
+        // A configuration cannot express a dimension of 0.
+        let differs = |(&known, &requested): (&i64, &i64)| {
+            known != -1 && known != requested && (known, requested) != (0, -1)
+        };
+        if full.len() != known.len() || known.iter().zip(&full).any(differs) {
             return fault(format!(
                 "the model expects {} dimensions (shape {}) but the model configuration specifies {} \
                  dimensions ({specifies})",
                 known.len(),
                 shape_text(known),
                 full.len(),
-            ));
-        }
-        // A configuration cannot express a dimension of 0.
-        let differs = |(&known, &requested): (&i64, &i64)| {
-            known != -1 && known != requested && (known, requested) != (0, -1)
-        };
-        if known.iter().zip(&full).any(differs) {
-            return fault(format!(
-                "the model expects shape {} but the model configuration specifies {specifies}",
-                shape_text(known)
             ));
         }
         Ok(false)

@@ -133,6 +133,15 @@ fn names() {
     c.inputs[0].name = "q".into();
     assert!(refusal(&c).contains("unexpected inference input 'q', allowed inputs are: a, b, bias"));
     let mut c = config(0);
+    for name in ["q", "r"] {
+        c.inputs.push(decl(name, dtype::FP32, &[1]));
+    }
+    assert_eq!(
+        refusal(&c),
+        "unable to load model 'M', configuration expects 4 inputs, model provides 3; unexpected \
+         inference input 'q', allowed inputs are: a, b, bias"
+    );
+    let mut c = config(0);
     c.outputs[0].name = "q".into();
     assert!(refusal(&c).contains("unexpected inference output 'q', allowed outputs are: y, z"));
     let mut c = config(0);
@@ -154,8 +163,8 @@ fn types_and_shapes() {
     c.inputs[0].dtype = dtype::FP64;
     assert_eq!(
         refusal(&c),
-        "model 'M', tensor 'a': the model expects data type TYPE_FP32 but the model configuration \
-         specifies data type TYPE_FP64"
+        "unable to load model 'M', configuration expects datatype TYPE_FP64 for input 'a', model \
+         provides TYPE_FP32"
     );
     let mut c = config(0);
     c.inputs[0].model_dims = vec![-1, 4, 4];
@@ -166,8 +175,12 @@ fn types_and_shapes() {
     );
     let mut c = config(8);
     c.inputs[0].model_dims = vec![17];
-    assert!(refusal(&c).contains("the model expects shape [-1,16] but"));
-    assert!(refusal(&c).contains("making complete shape [-1,17]"));
+    assert_eq!(
+        refusal(&c),
+        "model 'M', tensor 'a': the model expects 2 dimensions (shape [-1,16]) but the model \
+         configuration specifies 2 dimensions (an initial batch dimension because max_batch_size > 0 \
+         followed by the explicit tensor shape, making complete shape [-1,17])"
+    );
 }
 
 #[test]

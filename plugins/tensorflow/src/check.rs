@@ -15,17 +15,6 @@ use trtserver_plugin_api::abi::types::dtype;
 /// # Errors
 /// A tensor that is missing or not in the file, or another type or shape than the file's.
 pub fn check_signature(config: &Config, signature: &Signature) -> Result<TensorPlan, PluginFault> {
-    let n_configured = config.inputs.len() + config.facts.host_inputs.len();
-    let n_provided = signature.inputs.len();
-    if n_configured > n_provided {
-        let allowed: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
-        return Err(PluginFault::invalid(format!(
-            "unable to load model '{}', configuration expects {n_configured} inputs, model provides \
-             {n_provided}; allowed inputs are: {}",
-            config.model,
-            allowed.join(", ")
-        )));
-    }
     check::check_tensors(config, &signature.tensors())
 }
 
@@ -103,10 +92,10 @@ impl TensorDeclaration for GraphTensor {
     }
 
     fn shape_error(&self, model: &str, kind: &str, full: &[i64]) -> String {
-        let known = shape_text(self.dims.as_deref().unwrap_or_default());
+        let (name, known) = (&self.name, shape_text(self.dims.as_deref().unwrap_or_default()));
         format!(
-            "unable to load model '{model}', {kind} '{}' dims {known} don't match configuration dims {}",
-            self.name,
+            "unable to load model '{model}', {kind} '{name}' dims {known} don't match configuration dims \
+             {}: model '{model}', tensor '{name}'",
             shape_text(full)
         )
     }

@@ -65,8 +65,8 @@ fn number_of_inputs_is_that_of_the_signature() {
     c.facts.host_inputs.push("START".into());
     assert_eq!(
         refusal(&c),
-        "unable to load model 'M', configuration expects 3 inputs, model provides 2; allowed inputs \
-         are: a, b"
+        "unable to load model 'M', configuration expects 3 inputs, model provides 2; unexpected \
+         inference input 'START', allowed inputs are: a, b"
     );
     let mut c = config();
     c.inputs.pop();
@@ -84,14 +84,14 @@ fn shapes_are_compared_with_both_in_the_error() {
     assert!(
         text.starts_with(
             "unable to load model 'M', input 'a' dims [-1,16] don't match configuration dims [-1,17]: \
-             the model expects shape [-1,16] but the model configuration specifies an initial batch \
-             dimension because max_batch_size > 0"
+             model 'M', tensor 'a': the model expects 2 dimensions (shape [-1,16]) but the model \
+             configuration specifies 2 dimensions (an initial batch dimension because max_batch_size > 0"
         ),
         "{text}"
     );
     c.max_batch_size = 0;
     let text = refusal(&c);
-    assert!(text.contains("don't match configuration dims [17]: the model expects 2 dimensions"));
+    assert!(text.contains("tensor 'a': the model expects 2 dimensions (shape [-1,16])"));
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn types_are_compared_with_both_in_the_error() {
     c.inputs[0].dtype = dtype::FP32;
     assert_eq!(
         refusal(&c),
-        "model 'M', tensor 'b': the model expects data type TYPE_STRING but the model configuration \
-         specifies data type TYPE_FP32"
+        "unable to load model 'M', configuration expects datatype TYPE_FP32 for input 'b', model \
+         provides TYPE_STRING"
     );
     let mut c = config();
     c.outputs.push(decl("z", dtype::FP32, &[1]));
-    assert!(refusal(&c).contains("tensor 'z': the model expects data type resource but"));
+    assert!(refusal(&c).ends_with("datatype TYPE_FP32 for output 'z', model provides resource"));
 }
 
 #[test]

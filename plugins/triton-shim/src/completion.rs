@@ -49,17 +49,15 @@ pub fn set_config(model: &ModelObject, given: &CStr) -> Result<()> {
     Ok(())
 }
 
-/// # Errors
-/// The configuration has neither inputs nor outputs.
-pub fn check_tensors(inputs: u32, outputs: u32, backend: &str) -> Result<()> {
-    if inputs > 0 || outputs > 0 {
-        return Ok(());
-    }
-    Err(TritonFault::invalid(format_args!(
-        "the configuration has neither inputs nor outputs, and the backend '{backend}' has not completed it: \
-         declare them in config.pbtxt, or in a Python model by 'auto_complete_config' (which --strict-model-config=true and \
-         --disable-auto-complete-config switch off)"
-    )))
+/// What the log says of a configuration that has no tensors, which Triton loads too.
+pub fn missing_tensors(inputs: u32, outputs: u32, backend: &str, model: &str) -> Option<String> {
+    (inputs == 0 && outputs == 0).then(|| {
+        format!(
+            "model '{model}': the configuration has neither inputs nor outputs, and the backend '{backend}' has not \
+             completed it: requests cannot have tensors. Declare them in config.pbtxt, or in a Python model by \
+             'auto_complete_config' (which --strict-model-config=true and --disable-auto-complete-config switch off)"
+        )
+    })
 }
 
 fn parse_object(text: &CStr) -> std::result::Result<Map<String, Value>, String> {

@@ -41,8 +41,12 @@ fn scheduler_of_the_configuration_stays() {
 }
 
 #[test]
-fn models_without_tensors_are_refused() {
-    let refused = check_tensors(0, 0, "python").unwrap_err();
-    assert!(refused.text.contains("neither inputs nor outputs"), "{}", refused.text);
-    assert!(check_tensors(0, 1, "python").is_ok());
+fn models_without_tensors_are_named_in_the_log() {
+    let line = missing_tensors(0, 0, "python", "m").unwrap();
+    assert!(
+        line.starts_with("model 'm': the configuration has neither inputs nor outputs"),
+        "{line}"
+    );
+    assert_eq!(missing_tensors(0, 1, "python", "m"), None);
+    assert_eq!(missing_tensors(1, 0, "python", "m"), None);
 }

@@ -78,7 +78,7 @@ impl OpenBackend {
             roots,
             info: Info::new(c"triton".into(), &BackendAttribute::default()),
         };
-        let backend = open.backend(open.search("", None).run()?)?;
+        let backend = open.backend(open.search("", "", None).run()?)?;
         open.info = Info::new(owned_text(&open.name), &query_attributes(backend, &open.scope));
         Ok(open)
     }
@@ -92,15 +92,16 @@ impl OpenBackend {
         &self.dir
     }
 
-    /// The backend of a model: searched for by the model's directories and `runtime`, and
+    /// The backend of the model `name`: searched for by the model's directories and `runtime`, and
     /// initialised when it is new.
     pub fn find_backend(
         &self,
+        name: &str,
         runtime: &str,
         version: &Path,
         model: &Path,
     ) -> Result<LiveObject<BackendObject>> {
-        let located = self.search(runtime, Some([version, model])).run()?;
+        let located = self.search(name, runtime, Some([version, model])).run()?;
         if [version, model].contains(&&*located.dir) {
             self.places(model).judge(&located.library).map_err(|refusal| {
                 TritonFault::invalid(format_args!("library of the backend: {refusal}"))
@@ -120,9 +121,14 @@ impl OpenBackend {
         found.map_or("", |(_, value)| value)
     }
 
-    fn search<'a>(&'a self, runtime: &'a str, of_model: Option<[&'a Path; 2]>) -> Search<'a> {
+    fn search<'a>(
+        &'a self,
+        model: &'a str,
+        runtime: &'a str,
+        of_model: Option<[&'a Path; 2]>,
+    ) -> Search<'a> {
         let (name, dir, fallback) = (self.name.as_str(), &self.dir, self.fallback.as_deref());
-        Search { name, runtime, of_model, dir, fallback }
+        Search { name, model, runtime, of_model, dir, fallback }
     }
 
     fn backend(&self, located: LocatedLibrary) -> Result<LiveObject<BackendObject>> {

@@ -2,7 +2,7 @@
 //! handles for what the host passes.
 
 use crate::batch_strategy::{self, BatchStrategy};
-use crate::completion::check_tensors;
+use crate::completion::missing_tensors;
 use crate::execute::{self, BatchLists};
 use crate::execution_env;
 use crate::fault::{Result, TritonFault};
@@ -198,7 +198,8 @@ unsafe fn start_model(
         let (version_dir, dir) = (path(desc.version_dir), path(desc.dir));
         let environments = open.setting(execution_env::DIRECTORIES);
         execution_env::check_execution_env(&config, &open.places(dir), environments)?;
-        let backend = open.find_backend(&runtime_setting(&config), version_dir, dir)?;
+        let name = host::str_text(desc.name);
+        let backend = open.find_backend(&name, &runtime_setting(&config), version_dir, dir)?;
         let scope = Scope::new(desc.scope, &open.name)?;
         if let ModelUse::Complete { .. } = use_of {
             scope.end_before_model(&open.scope);
@@ -301,8 +302,10 @@ unsafe extern "C" fn model_open(
         // is null or one of `autocomplete`, valid during the call.
         unsafe {
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
-            check_tensors(desc.n_inputs, desc.n_outputs, &open.name)?;
             let model = host::str_text(desc.name);
+            if let Some(line) = missing_tensors(desc.n_inputs, desc.n_outputs, &open.name, &model) {
+                Scope::new(desc.scope, &open.name)?.warn(&line);
+            }
             tensorrt_only::check(&open.name, &model, &host::str_text(desc.config_json))?;
             let dirs = [path(desc.version_dir), path(desc.dir), open.dir()];
             let strategy = batch_strategy::find_strategy(

@@ -158,21 +158,21 @@ fn graph_defs() -> Vec<Bad> {
             config(&["x FP32 [ -1 ]"], &["y INT32 [ -1 ]"]),
             &pair,
             &[
-                "model 'wrong_type', tensor 'y': the model expects data type TYPE_FP32 but the model \
-             configuration specifies data type TYPE_INT32",
+                "unable to load model 'wrong_type', configuration expects datatype TYPE_INT32 for output 'y', \
+                 model provides TYPE_FP32",
             ],
         ),
         graph_def(
             "text_for_number",
             config(&["x FP32 [ -1 ]"], &["y STRING [ -1 ]"]),
             &[placeholder("x", TEXT, Some(&[-1])), typed("y", "Identity", &["x"], TEXT)],
-            &["tensor 'x': the model expects data type TYPE_STRING but", "data type TYPE_FP32"],
+            &["configuration expects datatype TYPE_FP32 for input 'x', model provides TYPE_STRING"],
         ),
         graph_def(
             "complex",
             identity(),
             &[placeholder("x", COMPLEX, Some(&[-1])), typed("y", "Identity", &["x"], COMPLEX)],
-            &["tensor 'x': the model expects data type complex64 but", "data type TYPE_FP32"],
+            &["configuration expects datatype TYPE_FP32 for input 'x', model provides complex64"],
         ),
         graph_def(
             "unknown_operation",

@@ -203,7 +203,7 @@ fn refused() -> Vec<(&'static str, String, &'static str)> {
         (
             "unknown_backend",
             changed("unknown_backend", "backend: \"probe\"", "backend: \"strange\""),
-            "unable to find backend library for backend 'strange', needed by model 'unknown_backend'; installed backends: ",
+            "unable to find backend library for backend 'strange', try specifying runtime on the model configuration. Model 'unknown_backend' needs it; installed backends: ",
         ),
         (
             "pair",

@@ -65,8 +65,11 @@ fn runtime_selects_another_library_file() {
         let mapped = fs::read_to_string(&maps).unwrap_or_else(|e| panic!("{maps}: {e}"));
         assert!(mapped.contains(library), "{name}: {mapped}");
     }
-    refused(&server, "none", &["libtriton_none.so"]);
-    refused(&server, "path", &["runtime '../mine/libtriton_fast.so' must be the name of a file"]);
+    let missing =
+        "unable to find backend library 'libtriton_none.so' for model 'none', searched: '";
+    refused(&server, "none", &[missing, "none/1/libtriton_none.so'", "mine/libtriton_none.so'"]);
+    let escapes = "backend library name '../mine/libtriton_fast.so' escapes backend directory '";
+    refused(&server, "path", &[escapes, "', for model 'path', check model config runtime field"]);
     assert!(!server.log().contains("'runtime'"), "{}", server.log());
     assert_ok(server.load("plugin"));
     server.wait_for_log_with(&["model 'plugin'", "'runtime' has no effect"]);

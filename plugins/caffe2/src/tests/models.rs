@@ -146,7 +146,7 @@ fn load_errors_name_the_cause() {
         ),
         (
             &|spec| spec.outputs[0] = TensorSpec::new("y", dtype::INT32, &[2]),
-            "tensor 'y': the model expects data type TYPE_FP32 but the model configuration specifies data type TYPE_INT32",
+            "configuration expects datatype TYPE_INT32 for output 'y', model provides TYPE_FP32",
         ),
     ];
     for (change, expected) in cases {

@@ -17,6 +17,8 @@ pub struct LocatedLibrary {
 pub struct Search<'a> {
     /// Name of the backend.
     pub name: &'a str,
+    /// Name of the model, if there is one.
+    pub model: &'a str,
     /// `runtime` of the configuration; may be empty.
     pub runtime: &'a str,
     /// Version directory and model directory, if there is a model.
@@ -35,8 +37,11 @@ impl Search<'_> {
             "" => format!("libtriton_{}.so", self.name),
             runtime if runtime.contains('/') => {
                 return Err(TritonFault::invalid(format_args!(
-                    "runtime '{runtime}' must be the name of a file, which is looked for in the directories of version, \
-                     model and backend"
+                    "backend library name '{runtime}' escapes backend directory '{}', for model '{}', check model config \
+                     runtime field: it must be the name of a file, which is looked for in the directories of version, \
+                     model and backend",
+                    self.dir.display(),
+                    self.model
                 )));
             }
             runtime => runtime.to_owned(),
@@ -59,12 +64,26 @@ impl Search<'_> {
             }
             tried.push(script);
         }
-        let tried: Vec<_> = tried.iter().map(|path| path.display().to_string()).collect();
-        let name = self.name;
-        Err(TritonFault::not_found(format_args!(
-            "backend '{name}' has none of {}",
-            tried.join(", ")
-        )))
+        Err(self.not_found(&file, &tried))
+    }
+
+    /// With the texts of Triton.
+    fn not_found(&self, file: &str, tried: &[PathBuf]) -> TritonFault {
+        let Self { name, model, runtime, .. } = self;
+        let tried: Vec<_> = tried.iter().map(|path| format!("'{}'", path.display())).collect();
+        let tried = tried.join(" ");
+        match (runtime.is_empty(), model.is_empty()) {
+            (true, true) => {
+                TritonFault::not_found(format_args!("backend '{name}' has none of {tried}"))
+            }
+            (true, false) => TritonFault::not_found(format_args!(
+                "unable to find backend library for backend '{name}', try specifying runtime on the model configuration. \
+                 Model '{model}', searched: {tried}"
+            )),
+            (false, _) => TritonFault::not_found(format_args!(
+                "unable to find backend library '{file}' for model '{model}', searched: {tried}"
+            )),
+        }
     }
 
     /// The library of the backend "python" beside a backend written in Python.
