@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::extensions::{
-    AUTOCOMPLETE, AutocompleteExtension, CANCEL, CancelExtension, METRICS, METRICS_VERSION,
-    MODEL_PROBE, ModelProbeExtension,
+    AUTOCOMPLETE, AutocompleteExtension, BATCH_SIZES, BatchSizesExtension, CANCEL, CancelExtension,
+    METRICS, METRICS_VERSION, MODEL_PROBE, ModelProbeExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{
@@ -349,6 +349,7 @@ fn extensions_are_returned_by_name_and_version() {
     assert_eq!(found(AUTOCOMPLETE, 1), Some(size_of::<AutocompleteExtension>() as u64));
     assert_eq!(found(CANCEL, 1), Some(size_of::<CancelExtension>() as u64));
     assert_eq!(found(MODEL_PROBE, 1), Some(size_of::<ModelProbeExtension>() as u64));
+    assert_eq!(found(BATCH_SIZES, 1), Some(size_of::<BatchSizesExtension>() as u64));
     for (name, version) in [(CANCEL, 2), ("trts.cance", 1), ("", 1), ("trts.unknown", 1)] {
         assert_eq!(found(name, version), None, "{name} {version}");
     }
@@ -356,10 +357,19 @@ fn extensions_are_returned_by_name_and_version() {
     let list = |p, n| unsafe { std::slice::from_raw_parts(p, n as usize) }.iter();
     let named = |e: &Extension| (read(e.name), e.version);
     let offered: Vec<_> = list(info.extensions, info.n_extensions).map(named).collect();
-    assert_eq!(offered, [AUTOCOMPLETE, CANCEL, MODEL_PROBE].map(|name| (name.to_owned(), 1)));
+    let names = [AUTOCOMPLETE, CANCEL, MODEL_PROBE, BATCH_SIZES];
+    assert_eq!(offered, names.map(|name| (name.to_owned(), 1)));
     let required: Vec<_> =
         list(info.required_extensions, info.n_required_extensions).map(named).collect();
     assert_eq!(required, [(METRICS.to_owned(), 1)]);
+}
+
+#[test]
+fn sizes_that_an_instance_is_prepared_for_are_listed() {
+    let _session = Session::start();
+    let sizes = |what| open(&model(what)).unwrap().batch_sizes();
+    assert_eq!(sizes("sizes"), [(1, 1000), (4, 4000)]);
+    assert_eq!(sizes("echo"), []);
 }
 
 /// Lookups of host extensions happen when something is opened, never while a batch executes.

@@ -89,6 +89,8 @@ structs! {
     extensions::DeviceExtension => trts_device_extension { size, event_new, event_record, event_wait, event_query, event_destroy, copy, device_fault }
     extensions::AutocompleteExtension => trts_autocomplete_extension { size, autocomplete, state_free }
     extensions::CancelExtension => trts_cancel_extension { size, cancel }
+    extensions::BatchSize => trts_batch_size { rows, pad, run_ns }
+    extensions::BatchSizesExtension => trts_batch_sizes_extension { size, batch_sizes }
     extensions::DirEntry => trts_dir_entry { name, is_dir, pad }
     extensions::ProbeDesc => trts_probe_desc { size, name, version, version_dir, platform, default_file, entries, n_entries, pad, reserved }
     extensions::ModelProbeExtension => trts_model_probe_extension { size, model_probe }

@@ -4,6 +4,7 @@ use super::messages;
 use prost::Message;
 use std::path::Path;
 use trtserver_base::error::{Error, Result};
+use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_plugin_host::backend_facts::{BackendFacts, MIN_STACK};
 use trtserver_plugin_host::batch::views::tensor_flags;
@@ -29,6 +30,16 @@ pub fn model_facts(facts: &ModelFacts<'_>) -> messages::ModelFacts {
         n_declared_inputs: signature.inputs.len() as u32,
         n_declared_outputs: signature.outputs.len() as u32,
     }
+}
+
+pub fn batch_sizes_message(sizes: &[BatchSize]) -> Vec<messages::BatchSize> {
+    let message = |size: &BatchSize| messages::BatchSize { rows: size.rows, run_ns: size.run_ns };
+    sizes.iter().map(message).collect()
+}
+
+pub fn read_batch_sizes(message: &[messages::BatchSize]) -> Vec<BatchSize> {
+    let size = |of: &messages::BatchSize| BatchSize { rows: of.rows, pad: 0, run_ns: of.run_ns };
+    message.iter().map(size).collect()
 }
 
 fn tensor(spec: &TensorSpec) -> messages::TensorSpec {

@@ -8,6 +8,7 @@ use super::supervisor::InstanceSession;
 use super::work_connection::{SendOutcome, WorkConnection};
 use std::sync::{Arc, Weak};
 use trtserver_base::error::{Error, Result};
+use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_plugin_host::InstanceFacts;
 use trtserver_plugin_host::batch::alignment::check_strings;
 use trtserver_plugin_host::child_processes::IsolatedInstance;
@@ -85,6 +86,10 @@ impl IsolatedInstance for ProcessInstance {
         if let Some(connection) = self.connection.upgrade() {
             connection.poll(to_the_end);
         }
+    }
+
+    fn batch_sizes(&self) -> &[BatchSize] {
+        self.session.batch_sizes.get().map_or(&[], Vec::as_slice)
     }
 
     fn execution_ns(&self) -> u64 {

@@ -5,11 +5,13 @@ use crate::instance::group::InstancePlan;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
 use trtserver_model_store::ModelDir;
+use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_plugin_host::TensorNames;
 use trtserver_plugin_host::model::BackendModel;
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::ModelSignature;
 use trtserver_scheduler::RequestQueue;
+use trtserver_scheduler::batcher::settings::PreparedSize;
 
 /// The instances of an open version, and the means to open and close instances while it serves.
 /// Closes the queue when it is dropped: the instances execute what is queued, then close.
@@ -20,6 +22,8 @@ pub struct OpenInstances {
     opened: OpenResources,
     /// By number.
     all: Mutex<Vec<InstanceEntry>>,
+    /// The sizes that all instances are prepared for; `None` before the first is open.
+    batch_sizes: Mutex<Option<Vec<BatchSize>>>,
 }
 
 /// What the backend has opened for a version. The instances keep it open.
@@ -53,7 +57,8 @@ impl OpenInstances {
     ) -> Arc<Self> {
         let names = Arc::new(TensorNames::new(signature));
         let (queue, signature) = (Arc::clone(queue), Arc::clone(signature));
-        Arc::new(Self { queue, signature, names, opened, all: Mutex::default() })
+        let (all, batch_sizes) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { queue, signature, names, opened, all, batch_sizes })
     }
 
     /// Takes a number for a further instance: the number of an instance whose thread has ended,
@@ -112,6 +117,19 @@ impl OpenInstances {
     pub(super) fn end_low_priority(&self) {
         let models = self.opened.models.iter().filter_map(|(_, model)| model.upgrade());
         models.for_each(|model| model.end_low_priority());
+    }
+
+    /// Further instances are open, which are prepared for these sizes. The queue forms batches for
+    /// them if all instances have the same.
+    pub(super) fn prepared_for(&self, opened: &[Vec<BatchSize>]) {
+        let mut known = self.batch_sizes.lock();
+        let first = known.as_ref().or(opened.first()).cloned().unwrap_or_default();
+        let rows = |sizes: &[BatchSize]| sizes.iter().map(|size| size.rows).collect::<Vec<_>>();
+        let same = opened.iter().all(|sizes| rows(sizes) == rows(&first));
+        let common = if same { first } else { Vec::new() };
+        let prepared = |size: &BatchSize| PreparedSize { rows: size.rows, run_ns: size.run_ns };
+        self.queue.set_prepared_sizes(common.iter().map(prepared).collect());
+        *known = Some(common);
     }
 
     /// The backend's model of a file.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use trtserver_base::arena::Arena;
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::Result;
+use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_request::InferRequest;
 
 /// Settings of a backend by name.
@@ -120,6 +121,9 @@ pub trait IsolatedInstance: Send + Sync {
     /// Delivers the responses that are there, on the calling thread. If `to_the_end`, polls for a
     /// short time until none is outstanding.
     fn poll(&self, to_the_end: bool);
+
+    /// The sizes that it is prepared for.
+    fn batch_sizes(&self) -> &[BatchSize];
 
     /// Time that the child took for the last execution; 0 before the first.
     fn execution_ns(&self) -> u64;

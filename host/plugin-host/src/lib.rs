@@ -44,6 +44,7 @@
 pub mod backend;
 pub mod backend_facts;
 pub mod batch;
+mod batch_sizes;
 pub mod child_processes;
 pub mod crash_report;
 pub mod current_failure;

@@ -4,6 +4,7 @@ use super::backend::PluginBackend;
 use super::batch::cancel_notifier::CancelNotifier;
 use super::batch::frame::FrameHold;
 use super::batch::gpu::GpuInstance;
+use super::batch_sizes;
 use super::crash_report::{self, CrashSubject};
 use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::host_api::scope::Scope;
@@ -16,9 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::arena::Arena;
 use trtserver_base::cancel_flag::CancelFlag;
-use trtserver_base::error::Result;
+use trtserver_base::error::{Error, Result};
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
 
 /// Counts a model among the live ones, which shutdown waits for, while it is open.
@@ -170,6 +172,14 @@ impl BackendInstance {
             }
         }
     }
+
+    /// The sizes that it is prepared for, ascending; empty: any.
+    pub fn batch_sizes(&self) -> &[BatchSize] {
+        match self {
+            Self::Local(here) => here.batch_sizes(),
+            Self::Isolated(remote) => remote.batch_sizes(),
+        }
+    }
 }
 
 /// An instance of a backend that declares `ANY_THREAD`, or an isolated one.
@@ -218,6 +228,7 @@ pub struct LocalInstance {
     cancel_notifier: Option<Arc<CancelNotifier>>,
     model: Arc<BackendModel>,
     gpu: Option<Arc<GpuInstance>>,
+    batch_sizes: Vec<BatchSize>,
     hold: InstanceHold,
 }
 
@@ -247,8 +258,37 @@ impl LocalInstance {
         let own_stream = backend.facts.flags & backend_flags::OWN_STREAM != 0;
         let gpu = |streams| GpuInstance::new(Arc::clone(streams), takes_inputs, own_stream);
         let gpu = facts.streams.gpu().map(gpu);
-        let model = Arc::clone(model);
-        Ok(Self { table, handle, subject, cancel_notifier, model, gpu, hold })
+        let (model, batch_sizes) = (Arc::clone(model), Vec::new());
+        let mut open =
+            Self { table, handle, subject, cancel_notifier, model, gpu, batch_sizes, hold };
+        open.batch_sizes = open.read_batch_sizes(facts)?;
+        Ok(open)
+    }
+
+    /// The sizes that the backend has prepared the instance for.
+    ///
+    /// # Errors
+    /// The list is not what the interface asks for.
+    fn read_batch_sizes(&self, facts: &InstanceFacts<'_>) -> Result<Vec<BatchSize>> {
+        let Some(extension) = table::batch_sizes_extension(self.table) else {
+            return Ok(Vec::new());
+        };
+        let mut n = 0;
+        // SAFETY: the instance is open, on its own thread; the variable is ours.
+        let list = unsafe { (extension.batch_sizes)(self.handle, &raw mut n) };
+        if list.is_null() || n == 0 {
+            return Ok(Vec::new());
+        }
+        // SAFETY: by the interface the list has this length and is valid until `instance_close`.
+        let sizes = unsafe { std::slice::from_raw_parts(list, n as usize) };
+        batch_sizes::check_sizes(sizes, facts.max_rows)
+            .map_err(|why| Error::internal(format!("instance '{}': {why}", facts.name)))?;
+        Ok(sizes.to_vec())
+    }
+
+    /// The sizes that it is prepared for, ascending; empty: any.
+    pub fn batch_sizes(&self) -> &[BatchSize] {
+        &self.batch_sizes
     }
 
     /// The GPU that it executes on.

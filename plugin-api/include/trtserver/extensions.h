@@ -182,6 +182,27 @@ typedef struct trts_cancel_extension {
   void (*cancel)(trts_instance *instance, trts_responder *responder);
 } trts_cancel_extension;
 
+#define TRTS_EXTENSION_BATCH_SIZES "trts.batch_sizes"
+#define TRTS_EXTENSION_BATCH_SIZES_VERSION 1u
+
+/* A number of rows that an instance is prepared for. */
+typedef struct trts_batch_size {
+  uint32_t rows;
+  uint32_t pad;
+  uint64_t run_ns; /* how long a run with that many rows takes, in nanoseconds; 0 = unknown */
+} trts_batch_size;
+
+/* Sizes of batches that an instance is prepared for, where other sizes cost as much as the next larger one,
+ * because the backend pads. The host forms batches with regard to them. */
+typedef struct trts_batch_sizes_extension {
+  uint64_t size;
+  /* Returns the sizes of an instance, from 1 to max_rows of its descriptor and ascending, and writes their
+   * number. 0 = there are none: every number of rows costs what it costs. Called once after instance_open, on
+   * the thread of the instance; the list is valid until instance_close. The host may give the instance batches
+   * of any size all the same. */
+  const trts_batch_size *(*batch_sizes)(trts_instance *instance, uint32_t *n);
+} trts_batch_sizes_extension;
+
 #define TRTS_EXTENSION_MODEL_PROBE "trts.model_probe"
 #define TRTS_EXTENSION_MODEL_PROBE_VERSION 1u
 

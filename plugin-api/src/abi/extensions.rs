@@ -40,6 +40,10 @@ pub const CANCEL_VERSION: u32 = 1;
 pub const MODEL_PROBE: &str = "trts.model_probe";
 pub const MODEL_PROBE_VERSION: u32 = 1;
 
+/// Name of [`BatchSizesExtension`], offered by backends.
+pub const BATCH_SIZES: &str = "trts.batch_sizes";
+pub const BATCH_SIZES_VERSION: u32 = 1;
+
 /// A metric. Owned by its scope.
 #[repr(C)]
 pub struct Metric {
@@ -252,6 +256,30 @@ pub struct CancelExtension {
     /// also during `execute`; must not block. At most once per request. A request cancelled before
     /// `execute` received it is not notified. The instance stays open during the call.
     pub cancel: unsafe extern "C" fn(instance: *mut InstanceHandle, responder: *mut Responder),
+}
+
+/// A number of rows that an instance is prepared for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchSize {
+    pub rows: u32,
+    pub pad: u32,
+    /// How long a run with that many rows takes, in nanoseconds; 0 = unknown.
+    pub run_ns: u64,
+}
+
+/// Sizes of batches that an instance is prepared for, where other sizes cost as much as the next
+/// larger one, because the backend pads. The host forms batches with regard to them.
+#[repr(C)]
+pub struct BatchSizesExtension {
+    /// sizeof, as the backend was built.
+    pub size: u64,
+    /// Returns the sizes of an instance, from 1 to `max_rows` of its descriptor and ascending, and
+    /// writes their number. 0 = there are none: every number of rows costs what it costs. Called
+    /// once after `instance_open`, on the instance's thread; the list is valid until
+    /// `instance_close`. The host may give the instance batches of any size all the same.
+    pub batch_sizes:
+        unsafe extern "C" fn(instance: *mut InstanceHandle, n: *mut u32) -> *const BatchSize,
 }
 
 /// A version directory in which a model is looked for; valid during the call of `model_probe`.

@@ -16,8 +16,9 @@ use crate::abi;
 use crate::abi::backend::{BackendModule, BackendModuleRef, BackendTable};
 use crate::abi::descriptors::{BackendInfo, InstanceDesc, ModelDesc};
 use crate::abi::extensions::{
-    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, CANCEL, CANCEL_VERSION,
-    CancelExtension, MODEL_PROBE, MODEL_PROBE_VERSION, ModelProbeExtension, ProbeDesc,
+    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, BATCH_SIZES, BATCH_SIZES_VERSION,
+    BatchSize, BatchSizesExtension, CANCEL, CANCEL_VERSION, CancelExtension, MODEL_PROBE,
+    MODEL_PROBE_VERSION, ModelProbeExtension, ProbeDesc,
 };
 use crate::abi::host::{HostTable, patch_format};
 use crate::abi::types::{BackendHandle, InstanceHandle, ModelHandle, Param, Responder, Str};
@@ -45,6 +46,7 @@ struct OpenInstance<I> {
     /// Accessed by one entry at a time: `execute` calls of an instance never overlap.
     instance: UnsafeCell<I>,
     cancel_handler: Option<CancelHandler>,
+    batch_sizes: Box<[BatchSize]>,
     scope: Scope,
 }
 
@@ -263,8 +265,10 @@ unsafe extern "C" fn instance_open<B: Backend>(
         let result = guard_entry::<B, _>("instance_open", || {
             let instance = InstanceOf::<B>::open(&open.model, &context)?;
             let cancel_handler = instance.cancel_handler();
+            let batch_sizes = instance.batch_sizes().into();
             let instance = UnsafeCell::new(instance);
-            Ok(Box::new(OpenInstance { instance, cancel_handler, scope: scope.clone() }))
+            let scope = scope.clone();
+            Ok(Box::new(OpenInstance { instance, cancel_handler, batch_sizes, scope }))
         });
         if result.is_err() {
             scope.close();
@@ -309,10 +313,24 @@ unsafe extern "C" fn cancel_request<B: Backend>(
     }
 }
 
+unsafe extern "C" fn batch_sizes<B: Backend>(
+    instance: *mut InstanceHandle,
+    n: *mut u32,
+) -> *const BatchSize {
+    let open = instance.cast::<OpenInstance<InstanceOf<B>>>();
+    // SAFETY: the handle is open, and the list is never changed; the cell beside it is not
+    // accessed. The host's variable is valid during the call.
+    unsafe {
+        let sizes = &(*open).batch_sizes;
+        n.write(sizes.len() as u32);
+        sizes.as_ptr()
+    }
+}
+
 unsafe extern "C" fn instance_close<B: Backend>(instance: *mut InstanceHandle) {
     // SAFETY: a handle of `instance_open`, closed once, on the instance's thread.
     let open = unsafe { Box::from_raw(instance.cast::<OpenInstance<InstanceOf<B>>>()) };
-    let OpenInstance { instance, cancel_handler, scope } = *open;
+    let OpenInstance { instance, cancel_handler, batch_sizes: _, scope } = *open;
     close_object::<B>("instance_close", &scope, (instance, cancel_handler));
 }
 
@@ -337,6 +355,8 @@ unsafe extern "C" fn get_extension<B: Backend>(name: Str, version: u32) -> *cons
         (&raw const *Export::<B>::CANCEL).cast()
     } else if name == MODEL_PROBE.as_bytes() && version <= MODEL_PROBE_VERSION {
         (&raw const *Export::<B>::MODEL_PROBE).cast()
+    } else if name == BATCH_SIZES.as_bytes() && version <= BATCH_SIZES_VERSION {
+        (&raw const *Export::<B>::BATCH_SIZES).cast()
     } else {
         ptr::null()
     }
@@ -366,6 +386,10 @@ impl<B: Backend> Export<B> {
     };
     const CANCEL: &CancelExtension =
         &CancelExtension { size: size_of::<CancelExtension>() as u64, cancel: cancel_request::<B> };
+    const BATCH_SIZES: &BatchSizesExtension = &BatchSizesExtension {
+        size: size_of::<BatchSizesExtension>() as u64,
+        batch_sizes: batch_sizes::<B>,
+    };
     const MODEL_PROBE: &ModelProbeExtension = &ModelProbeExtension {
         size: size_of::<ModelProbeExtension>() as u64,
         model_probe: model_probe::<B>,

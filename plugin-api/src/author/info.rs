@@ -5,7 +5,8 @@ use super::host::OwnedText;
 use crate::abi;
 use crate::abi::descriptors::{backend_flags, instance_kind};
 use crate::abi::extensions::{
-    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, CANCEL, CANCEL_VERSION, MODEL_PROBE, MODEL_PROBE_VERSION,
+    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, BATCH_SIZES, BATCH_SIZES_VERSION, CANCEL, CANCEL_VERSION,
+    MODEL_PROBE, MODEL_PROBE_VERSION,
 };
 use crate::abi::types::{Str, memory_type};
 
@@ -87,10 +88,11 @@ impl BackendInfo {
 }
 
 /// What every backend of this crate offers; `get_extension` in `export.rs` returns them.
-const OFFERED: [Extension; 3] = [
+const OFFERED: [Extension; 4] = [
     Extension { name: AUTOCOMPLETE, version: AUTOCOMPLETE_VERSION },
     Extension { name: CANCEL, version: CANCEL_VERSION },
     Extension { name: MODEL_PROBE, version: MODEL_PROBE_VERSION },
+    Extension { name: BATCH_SIZES, version: BATCH_SIZES_VERSION },
 ];
 
 /// An [`abi::descriptors::BackendInfo`] with everything it points at.

@@ -34,6 +34,7 @@ mod scope;
 mod tensor;
 mod value;
 
+pub use crate::abi::extensions::BatchSize;
 pub use crate::abi::types::{Backlog, Buf, Memory};
 pub use batch::Batch;
 pub use context::{
@@ -128,6 +129,13 @@ pub trait Instance: Sized + 'static {
     /// after storing the key where the handler finds it.
     fn cancel_handler(&self) -> Option<CancelHandler> {
         None
+    }
+
+    /// Sizes of batches that the instance is prepared for, ascending, if it pads batches of other
+    /// sizes. Called once after `open`. The host forms batches with regard to them, and may give
+    /// the instance batches of any size all the same.
+    fn batch_sizes(&self) -> Vec<BatchSize> {
+        Vec::new()
     }
 }
 

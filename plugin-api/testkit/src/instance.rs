@@ -1,6 +1,6 @@
 //! Instances: executes batches on the instance's thread, and checks what became of each request.
 
-use crate::backend::{OpenModel, take_error};
+use crate::backend::{OpenModel, find_extension, take_error};
 use crate::host::{
     BatchRecord, CHANGED, Failure, RequestRecord, Response, ScopeId, call_releases, lock_state,
     responder_handle,
@@ -8,6 +8,7 @@ use crate::host::{
 use crate::model::{InstanceDescriptor, InstanceSpec};
 use crate::report::{report_exercised, report_violation, set_timed_out, wait_limit};
 use crate::request::{HeldRequest, Layout, Request, held_requests};
+use crate::text::literal_str;
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::abi::extensions::{BATCH_SIZES_VERSION, BatchSizesExtension};
 use trtserver_plugin_api::abi::request::{Batch, Request as View};
 use trtserver_plugin_api::abi::types::{self, InstanceHandle};
 
@@ -218,6 +220,30 @@ impl Instance {
     /// Batches that the backend declares to accept before it has finished the first.
     pub fn max_in_flight(&self) -> u32 {
         self.model.backend.max_in_flight
+    }
+
+    /// Rows and time of a run of each size that the backend has prepared the instance for.
+    pub fn batch_sizes(&self) -> Vec<(u32, u64)> {
+        let table = self.model.backend.table;
+        let name = literal_str(c"trts.batch_sizes");
+        let Some(extension) =
+            find_extension::<BatchSizesExtension>(table, name, BATCH_SIZES_VERSION)
+        else {
+            return Vec::new();
+        };
+        let (send, received) = channel();
+        let job: Job = Box::new(move |handle| {
+            let mut n = 0;
+            // SAFETY: the instance is open, on its own thread; the list has this length and is
+            // valid until the instance is closed.
+            let sizes = unsafe {
+                let list = (extension.batch_sizes)(handle, &raw mut n);
+                if list.is_null() { &[] } else { std::slice::from_raw_parts(list, n as usize) }
+            };
+            let _ = send.send(sizes.iter().map(|size| (size.rows, size.run_ns)).collect());
+        });
+        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        if sent { received.recv().unwrap_or_default() } else { Vec::new() }
     }
 
     /// As [`Instance::execute`], on this thread; for backends that declare

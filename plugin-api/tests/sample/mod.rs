@@ -158,6 +158,11 @@ impl Instance for SampleInstance {
         Ok(SampleInstance { model: model.clone(), threads: Vec::new() })
     }
 
+    fn batch_sizes(&self) -> Vec<BatchSize> {
+        let size = |rows| BatchSize { rows, pad: 0, run_ns: u64::from(rows) * 1000 };
+        if self.model.what == "sizes" { vec![size(1), size(4)] } else { Vec::new() }
+    }
+
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         batch.set_times(1, 2, 3, batch.now_ns());
         if self.model.what.starts_with("merge") {

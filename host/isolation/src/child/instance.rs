@@ -6,6 +6,7 @@ use super::regions::Regions;
 use super::requested_exit::ProcessEnd;
 use super::requests::decode_request;
 use super::responses::ResponseSender;
+use crate::facts::batch_sizes_message;
 use crate::messages;
 use crate::messages::{ControlResponse, ExecuteBatch};
 use crate::wire::ReceiveOutcome;
@@ -142,7 +143,8 @@ impl Worker {
             Ok(opened) => opened,
             Err(e) => return control.respond(number, Err(e)),
         };
-        control.respond(number, Ok(ControlResponse::default()));
+        let batch_sizes = batch_sizes_message(instance.batch_sizes());
+        control.respond(number, Ok(ControlResponse { batch_sizes, ..ControlResponse::default() }));
         let outstanding = Arc::new(OutstandingExecutions::default());
         self.end.register_instance(&self.facts.name, &outstanding);
         let mut hold = FrameHold::new();

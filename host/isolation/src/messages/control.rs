@@ -140,6 +140,18 @@ pub struct ControlResponse {
     /// Result of a probe: the name of the recognised file or directory.
     #[prost(string, optional, tag = "5")]
     pub entry: Option<String>,
+    /// Result of opening an instance: the sizes that it is prepared for.
+    #[prost(message, repeated, tag = "6")]
+    pub batch_sizes: Vec<BatchSize>,
+}
+
+/// A number of rows, and the time of a run with it; 0 = unknown.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct BatchSize {
+    #[prost(uint32, tag = "1")]
+    pub rows: u32,
+    #[prost(uint64, tag = "2")]
+    pub run_ns: u64,
 }
 
 /// `plugin::backend_facts::BackendFacts`, field by field.

@@ -15,10 +15,10 @@ mod nested;
 mod work;
 
 pub use control::{
-    AdaptedMessage, BackendInfo, CancelMessage, ControlMessage, ControlRequest, ControlResponse,
-    DeviceFacts, DirEntry, EmptyMessage, Handshake, InstanceFacts, LogRecord, MemoryReport,
-    MetricMessage, MetricValue, ModelFacts, PatchMessage, ProbeFacts, SecondaryDevice, TensorSpec,
-    control_message, control_request,
+    AdaptedMessage, BackendInfo, BatchSize, CancelMessage, ControlMessage, ControlRequest,
+    ControlResponse, DeviceFacts, DirEntry, EmptyMessage, Handshake, InstanceFacts, LogRecord,
+    MemoryReport, MetricMessage, MetricValue, ModelFacts, PatchMessage, ProbeFacts,
+    SecondaryDevice, TensorSpec, control_message, control_request,
 };
 pub use nested::{
     LoadModel, ModelFile, ModelQuery, ModelStatusMessage, NamedTensor, NestedCall, NestedData,

@@ -2,6 +2,7 @@
 
 use super::instance_session::InstanceSession;
 use super::shared::{LiveProcess, OpenError, Phase, SupervisedModel};
+use crate::facts::read_batch_sizes;
 use crate::messages::{ExecuteBatch, InstanceFacts, control_request};
 use crate::process::PendingResponse;
 use crate::requests::{encode_request, unshare_inputs};
@@ -83,7 +84,8 @@ impl SupervisedModel {
         let nice = load_priority::while_loading(session.facts.nice);
         let facts = InstanceFacts { nice, ..session.facts.clone() };
         let opened = self.request_open(&live, facts).and_then(|(pending, ours)| {
-            self.wait(pending)?;
+            let response = self.wait(pending)?;
+            session.batch_sizes.get_or_init(|| read_batch_sizes(&response.batch_sizes));
             Ok(self.connect(&live, session, ours)?)
         });
         match opened {

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use trtserver_base::error::Error;
 use trtserver_plugin_api::abi::descriptors::instance_kind;
+use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_request::InferRequest;
 
 /// State of one isolated instance that outlives restarts of the child process.
@@ -19,6 +20,8 @@ pub struct InstanceSession {
     untaken: Mutex<UntakenBatches>,
     /// Called when the sequence state in the child is lost.
     pub on_sequences_lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// The sizes that the first child has prepared it for.
+    pub batch_sizes: OnceLock<Vec<BatchSize>>,
 }
 
 /// The connection and the thread that reads responses.
@@ -31,6 +34,7 @@ impl InstanceSession {
             connection: Mutex::default(),
             untaken: Mutex::default(),
             on_sequences_lost: OnceLock::new(),
+            batch_sizes: OnceLock::new(),
         })
     }
 

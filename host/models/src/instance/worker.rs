@@ -19,6 +19,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::request_id::enter_all;
 use trtserver_base::stats::{BatchExecution, OutstandingExecutions, VersionStats};
 use trtserver_device::{GpuDevice, InstanceStreams, LostWatch};
+use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_plugin_host::child_processes::IsolatedInstance;
 use trtserver_plugin_host::load_priority;
 use trtserver_plugin_host::load_priority::LowPriority;
@@ -75,11 +76,12 @@ const AHEAD: usize = 15;
 const FAST_NS: u64 = 100_000;
 
 impl InstanceWorker {
-    /// Starts the thread, which reports through `opened` once, whether it is ready to execute.
+    /// Starts the thread, which reports through `opened` once, whether it is ready to execute, and
+    /// which sizes of batches it is prepared for.
     ///
     /// # Errors
     /// The system starts no further thread.
-    pub fn spawn(self, opened: Sender<Result<()>>) -> Result<()> {
+    pub fn spawn(self, opened: Sender<Result<Vec<BatchSize>>>) -> Result<()> {
         let name = format!("{}/{}#{}", self.signature.model, self.version, self.ordinal);
         let stack = self.model.backend.facts.stack_bytes;
         std::thread::Builder::new()
@@ -90,7 +92,7 @@ impl InstanceWorker {
             .map_err(|e| Error::internal(format!("the thread of an instance did not start: {e}")))
     }
 
-    fn run(mut self, opened: Sender<Result<()>>) {
+    fn run(mut self, opened: Sender<Result<Vec<BatchSize>>>) {
         // The process may end at this signal, so it is given after the streams are destroyed.
         let _open = Arc::clone(&self.open);
         // The streams outlive the instance that uses them.
@@ -102,7 +104,7 @@ impl InstanceWorker {
             }
         };
         self.progress = None;
-        let _ = opened.send(Ok(()));
+        let _ = opened.send(Ok(instance.batch_sizes().to_vec()));
         // The loader waits for all instances. If one of them panics, the channel must close.
         drop(opened);
         self.serve(instance);

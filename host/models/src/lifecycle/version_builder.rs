@@ -285,25 +285,26 @@ impl VersionBuilder {
         if failed.is_some() {
             give_up(&numbers);
         }
-        let mut open = 0;
+        let mut sizes = Vec::with_capacity(count);
         // Waits for every instance even after a failure: the caller may exit the process, and no
         // instance may be inside the backend then.
         for result in results {
             match result {
-                Ok(()) => open += 1,
+                Ok(prepared) => sizes.push(prepared),
                 Err(e) => {
                     give_up(&numbers);
                     failed.get_or_insert(e);
                 }
             }
         }
-        if failed.is_none() && open < count {
+        if failed.is_none() && sizes.len() < count {
             give_up(&numbers);
             failed = Some(Error::internal("an instance thread ended before its instance was open"));
         }
         if let Some(e) = failed {
             return Err(e);
         }
+        instances.prepared_for(&sizes);
         if load_priority::is_low() {
             instances.end_low_priority();
         }

@@ -7,8 +7,9 @@ use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::BackendInfo;
 use trtserver_plugin_api::abi::extensions::{
-    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, CANCEL, CANCEL_VERSION,
-    CancelExtension, MODEL_PROBE, MODEL_PROBE_VERSION, ModelProbeExtension,
+    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, BATCH_SIZES, BATCH_SIZES_VERSION,
+    BatchSizesExtension, CANCEL, CANCEL_VERSION, CancelExtension, MODEL_PROBE, MODEL_PROBE_VERSION,
+    ModelProbeExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{Extension, Str};
@@ -218,6 +219,17 @@ pub fn cancel_extension(table: &BackendTable) -> Option<&'static CancelExtension
     unsafe {
         find_extension(table, text::str_view(&name), CANCEL_VERSION)?
             .cast::<CancelExtension>()
+            .as_ref()
+    }
+}
+
+/// The backend's list of prepared batch sizes, if it offers one.
+pub fn batch_sizes_extension(table: &BackendTable) -> Option<&'static BatchSizesExtension> {
+    let name = text::c_text(BATCH_SIZES);
+    // SAFETY: a table that a backend returns for this name is static and of this type.
+    unsafe {
+        find_extension(table, text::str_view(&name), BATCH_SIZES_VERSION)?
+            .cast::<BatchSizesExtension>()
             .as_ref()
     }
 }

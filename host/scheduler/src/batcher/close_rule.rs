@@ -3,9 +3,13 @@
 //!
 //! A scan offers the queued requests in order. [`PendingBatch`] keeps sums only, so that a later
 //! scan continues where this one stopped.
+//!
+//! Instances may be prepared for some sizes only, and pad a batch to the next of them. A batch waits
+//! for more rows as long as its delay allows. Then it is executed as it is, padded, or without its
+//! last requests, if two runs of smaller sizes take less time than the padded one.
 
 use super::CloseReason;
-use super::settings::BatchingSettings;
+use super::settings::{BatchingSettings, PreparedSize};
 
 /// [`BatchingSettings`] in the form that a scan reads.
 #[derive(Clone, Debug)]
@@ -14,6 +18,8 @@ pub struct CloseRule {
     /// Ascending, none above `max_rows`, never empty.
     preferred: Vec<u64>,
     delay_ns: u64,
+    /// Ascending; empty: every size takes the time of its rows.
+    prepared: Vec<PreparedSize>,
 }
 
 impl CloseRule {
@@ -25,7 +31,23 @@ impl CloseRule {
         if preferred.is_empty() {
             preferred.push(max_rows);
         }
-        Self { max_rows, preferred, delay_ns: batching.delay_ns }
+        Self { max_rows, preferred, delay_ns: batching.delay_ns, prepared: Vec::new() }
+    }
+
+    /// The sizes that the instances are prepared for.
+    pub fn set_prepared(&mut self, mut sizes: Vec<PreparedSize>) {
+        sizes.sort_unstable_by_key(|size| size.rows);
+        self.prepared = sizes;
+    }
+
+    /// Time of a run of this many rows, padded; `None` if it is not known.
+    fn run_time(&self, rows: u64) -> Option<u64> {
+        let at = self.prepared.partition_point(|size| u64::from(size.rows) < rows);
+        self.prepared.get(at).map(|size| size.run_ns).filter(|&time| time != 0)
+    }
+
+    fn is_prepared(&self, rows: u64) -> bool {
+        self.prepared.binary_search_by_key(&rows, |size| size.rows.into()).is_ok()
     }
 
     /// Batches are closed without delay from now on.
@@ -55,6 +77,8 @@ pub struct PendingBatch {
     /// Enqueue time of the oldest, which is not always the first where there are levels.
     oldest: u64,
     best: Option<BestBatch>,
+    /// The largest part that needs no padding.
+    unpadded: Option<UnpaddedPart>,
     stop: Option<PendingStop>,
 }
 
@@ -65,6 +89,13 @@ struct BestBatch {
     count: usize,
     /// It has a preferred size; else the next request would have exceeded the largest one.
     hit: bool,
+}
+
+/// The first pending requests, with exactly the rows of a prepared size.
+#[derive(Clone, Copy, Debug)]
+struct UnpaddedPart {
+    rows: u64,
+    count: usize,
 }
 
 /// Why the next request is not pending.
@@ -130,6 +161,9 @@ impl PendingBatch {
         if rule.preferred.binary_search(&sum).is_ok() {
             self.best = Some(BestBatch { rows: sum, count: self.count, hit: true });
         }
+        if rule.is_prepared(sum) {
+            self.unpadded = Some(UnpaddedPart { rows: sum, count: self.count });
+        }
         true
     }
 
@@ -164,7 +198,19 @@ impl PendingBatch {
         } else {
             return CloseDecision::Wait(Some(rule.delay_end(self.oldest)));
         };
-        CloseDecision::Take(self.count, closed)
+        match self.cheaper_part(rule) {
+            Some(count) => CloseDecision::Take(count, CloseReason::Preferred),
+            None => CloseDecision::Take(self.count, closed),
+        }
+    }
+
+    /// The part without padding, if one run of it and one of the other pending requests take less
+    /// time than one run of all.
+    fn cheaper_part(&self, rule: &CloseRule) -> Option<usize> {
+        let part = self.unpadded.filter(|part| part.count < self.count)?;
+        let whole = rule.run_time(self.rows)?;
+        let parts = rule.run_time(part.rows)?.saturating_add(rule.run_time(self.rows - part.rows)?);
+        (parts < whole).then_some(part.count)
     }
 }
 

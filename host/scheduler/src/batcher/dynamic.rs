@@ -7,7 +7,7 @@
 
 use super::close_rule::{CloseDecision, CloseRule, PendingBatch};
 use super::priority_list::PriorityList;
-use super::settings::{DynamicSettings, QueuePolicy, TimeoutAction};
+use super::settings::{DynamicSettings, PreparedSize, QueuePolicy, TimeoutAction};
 use super::slab::{NONE, NodeId};
 use super::timeouts::TimeoutHeap;
 use super::{
@@ -155,6 +155,14 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
     /// which wakes no instance.
     pub fn is_batch_ready(&mut self, now: u64) -> bool {
         self.waiting.len() > 0 && self.can_close(now)
+    }
+
+    /// The sizes that all instances are prepared for; empty: any.
+    pub fn set_prepared(&mut self, sizes: Vec<PreparedSize>) {
+        if let Some(rule) = &mut self.rule {
+            rule.set_prepared(sizes);
+            self.restart_scan();
+        }
     }
 
     /// No more requests arrive: queued ones are not delayed any more.

@@ -168,6 +168,33 @@ fn batches_close_by_size_shape_and_delay() {
 }
 
 #[test]
+fn five_wait_for_eight_as_long_as_the_delay_allows() {
+    let mut fixture = Fixture::new(Fixture::batching(8, &[], 100));
+    let size = |(rows, run_ns)| PreparedSize { rows, run_ns };
+    let sizes = [(1, 913), (2, 1071), (4, 1309), (8, 1831)].map(size);
+    fixture.batcher.set_prepared(sizes.to_vec());
+    fixture.push_all((1..=5).map(req)).at(99).waits(Some(100));
+    fixture.at(100).forms(&[1, 2, 3, 4, 5], CloseReason::Delay);
+    fixture.push_all((6..=13).map(req));
+    fixture.forms(&[6, 7, 8, 9, 10, 11, 12, 13], CloseReason::Full).waits(None);
+}
+
+#[test]
+fn requests_behind_a_cut_are_the_next_batch() {
+    let mut fixture = Fixture::new(Fixture::batching(16, &[], 0));
+    fixture.push_all((1..=9).map(req));
+    let size = |(rows, run_ns)| PreparedSize { rows, run_ns };
+    // While requests wait: what was scanned before is forgotten.
+    fixture.batcher.set_prepared([(1, 913), (8, 1831), (16, 3009)].map(size).to_vec());
+    fixture.forms(&[1, 2, 3, 4, 5, 6, 7, 8], CloseReason::Preferred);
+    assert!(fixture.batcher.is_batch_ready(0));
+    fixture.forms(&[9], CloseReason::Delay).waits(None);
+    fixture.batcher.set_prepared(Vec::new());
+    fixture.push_all((10..=18).map(req));
+    fixture.forms(&[10, 11, 12, 13, 14, 15, 16, 17, 18], CloseReason::Delay);
+}
+
+#[test]
 fn without_delay_requests_do_not_wait() {
     let mut fixture = Fixture::new(Fixture::batching(8, &[2], 0));
     assert!(fixture.push(req(1)).1 && fixture.push(req(2)).1 && fixture.push(req(3)).1);

@@ -52,7 +52,8 @@ pub enum CloseReason {
     /// The maximum was reached, or the next request would have exceeded it or the largest preferred
     /// size.
     Full,
-    /// A preferred size was reached.
+    /// A preferred size was reached, or one that the instances are prepared for, and the requests
+    /// behind it would have needed a padded run that takes longer than two.
     Preferred,
     /// The queue delay of the oldest request had passed; at once where no delay is configured.
     Delay,

@@ -13,6 +13,15 @@ pub struct BatchingSettings {
     pub delay_ns: u64,
 }
 
+/// A number of rows that the instances of a model are prepared for: they pad a batch with fewer
+/// rows to the next such number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreparedSize {
+    pub rows: u32,
+    /// How long a run of this size takes; 0 = unknown.
+    pub run_ns: u64,
+}
+
 /// What happens to a request whose queue timeout passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeoutAction {

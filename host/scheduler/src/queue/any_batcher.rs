@@ -3,7 +3,7 @@
 use crate::SequenceControls;
 use crate::batcher::dynamic::DynamicBatcher;
 use crate::batcher::sequence::{SequenceBatcher, SequencePush};
-use crate::batcher::settings::{DynamicSettings, SequenceSettings};
+use crate::batcher::settings::{DynamicSettings, PreparedSize, SequenceSettings};
 use crate::batcher::{BatchDecision, BatchEntry, QueueRefusal, QueueTicket, WakeTarget};
 use trtserver_request::{InferRequest, RequestSequence};
 
@@ -94,6 +94,14 @@ impl QueueBatcher {
         match self {
             Self::Dynamic(batcher) => batcher.expire(now, refused),
             Self::Sequence(batcher) => batcher.expire(now, refused, wakes),
+        }
+    }
+
+    /// The sizes that all instances are prepared for. Batches of sequences follow the sequences.
+    pub(super) fn set_prepared(&mut self, sizes: Vec<PreparedSize>) {
+        match self {
+            Self::Dynamic(batcher) => batcher.set_prepared(sizes),
+            Self::Sequence(_) => {}
         }
     }
 

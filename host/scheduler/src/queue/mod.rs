@@ -23,6 +23,7 @@ pub use any_batcher::SchedulingPolicy;
 pub use take::RequestBatch;
 
 use super::assembler::BatchAssembler;
+use super::batcher::settings::PreparedSize;
 use super::batcher::{QueueRefusal, WakeTarget};
 use super::conflict_log::ConflictLog;
 use super::delay_hook::DelayHook;
@@ -126,6 +127,11 @@ impl RequestQueue {
     /// ended.
     pub fn add_instance(&self, instance: usize) {
         self.lock().instances.add(instance);
+    }
+
+    /// The sizes of batches that all instances are prepared for; empty: any.
+    pub fn set_prepared_sizes(&self, sizes: Vec<PreparedSize>) {
+        self.lock().batcher.set_prepared(sizes);
     }
 
     /// Requests are executed one by one in the order of arrival.
