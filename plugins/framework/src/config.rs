@@ -8,7 +8,7 @@ use crate::fault::PluginFault;
 use std::collections::BTreeMap;
 use trtserver_plugin_api::abi::descriptors::instance_kind::{GPU as KIND_GPU, MODEL as KIND_MODEL};
 use trtserver_plugin_api::author::{ModelContext, TensorDecl};
-use trtserver_proto_wire::{Fields, WireValue};
+use trtserver_proto_wire::{Fields, WireValue, read_varint};
 
 /// One declared tensor.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +59,10 @@ impl Accelerator {
 pub struct ConfigFacts {
     pub platform: String,
     pub has_scheduler: bool,
+    /// `sequence_batching`: requests depend on their place in a batch.
+    pub has_sequences: bool,
+    /// `dynamic_batching.preferred_batch_size`.
+    pub preferred_sizes: Vec<u32>,
     /// Inputs added by the host: sequence controls, states, batch inputs.
     pub host_inputs: Vec<String>,
     /// Batch inputs and their types, which are among the `host_inputs`.
@@ -135,6 +139,7 @@ impl ConfigFacts {
                     facts.platform = String::from_utf8_lossy(name).into_owned();
                 }
                 (7, WireValue::Bytes(group)) => facts.read_group(group),
+                (11, WireValue::Bytes(dynamic)) => facts.read_dynamic(dynamic),
                 (11 | 15, _) => facts.has_scheduler = true,
                 (13, WireValue::Bytes(sequence)) => facts.read_sequence(sequence),
                 (12, WireValue::Bytes(optimization)) => facts.read_optimization(optimization),
@@ -163,8 +168,24 @@ impl ConfigFacts {
         self.accelerators.retain(|accelerator| if accelerator.gpu { gpu } else { other });
     }
 
+    fn read_dynamic(&mut self, dynamic: &[u8]) {
+        self.has_scheduler = true;
+        for field in Fields::new(dynamic).map_while(Result::ok) {
+            match (field.number, field.value) {
+                (1, WireValue::Varint(size)) => self.preferred_sizes.extend(u32::try_from(size)),
+                (1, WireValue::Bytes(mut packed)) => {
+                    while let Ok(size) = read_varint(&mut packed) {
+                        self.preferred_sizes.extend(u32::try_from(size));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn read_sequence(&mut self, sequence: &[u8]) {
         self.has_scheduler = true;
+        self.has_sequences = true;
         for field in Fields::new(sequence).map_while(Result::ok) {
             match (field.number, field.value) {
                 (2, WireValue::Bytes(control)) => self.host_inputs.extend(read_texts(control, 1)),

@@ -20,6 +20,7 @@ fn fields_of_the_configuration_are_read() {
         field(1, b"name"),
         field(2, b"tensorflow_graphdef"),
         vec![4 << 3, 0x80, 1],
+        field(11, &[field(1, &[4, 0x80, 1]), vec![8, 16]].concat()),
         field(13, &sequence),
         field(7, &[field(1, b"g"), vec![4 << 3, 1]].concat()),
         field(7, &[field(1, b"c"), vec![4 << 3, 2]].concat()),
@@ -31,7 +32,8 @@ fn fields_of_the_configuration_are_read() {
     .concat();
     let facts = ConfigFacts::read(&config);
     assert_eq!(facts.platform, "tensorflow_graphdef");
-    assert!(facts.has_scheduler);
+    assert!(facts.has_scheduler && facts.has_sequences);
+    assert_eq!(facts.preferred_sizes, [4, 128, 16]);
     assert_eq!(facts.host_inputs, ["START", "S_IN", "SHAPES"]);
     assert_eq!(facts.batch_inputs, [("SHAPES".to_owned(), 9)]);
     assert_eq!(facts.batch_outputs, ["CUT"]);

@@ -11,6 +11,7 @@
 //! An unknown accelerator or option is refused. Accelerators for which the model has no instance do
 //! not come here (`trtserver_framework::config`).
 
+use crate::gpu::buckets::GRAPHS;
 use crate::provider::ExecutionProvider;
 use crate::provider_options::{self, OptionRule};
 use std::collections::BTreeMap;
@@ -129,6 +130,12 @@ impl AcceleratorOptions {
             })?;
         }
         Ok(all)
+    }
+
+    /// Removes the option of the CUDA provider that asks for CUDA graphs: which sessions have them is
+    /// decided later.
+    pub fn take_graph_option(&mut self) -> Option<String> {
+        self.gpu.iter_mut().find_map(|used| used.options.remove(GRAPHS))
     }
 
     /// # Errors

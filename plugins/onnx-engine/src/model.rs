@@ -4,9 +4,12 @@
 use crate::accelerators::{AcceleratorOptions, AcceleratorSettings};
 use crate::check::{TensorPlan, TensorSlot};
 use crate::findings::RunFindings;
+use crate::gpu::buckets::{self, BucketSwitches, Switch};
 use crate::gpu::{preload::preload_cuda, session::expect_gpu_api};
 use crate::options::Options;
 use crate::plugin::ModelGraph;
+use crate::provider::ExecutionProvider;
+use crate::provider_options::MEMORY_LIMIT;
 use crate::provider_session::SessionDevice;
 use crate::runtime::OnnxRuntime;
 use crate::session::OnnxSession;
@@ -20,12 +23,25 @@ use trtserver_framework::fault::PluginFault;
 use trtserver_framework::inputs::accept_shape;
 use trtserver_framework::model_files::file_places;
 use trtserver_framework::shape::MAX_RANK;
+use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_api::author::{Device, Error, ModelContext, Scope};
+
+/// What distinguishes the sessions of a model on a GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SessionVariant {
+    /// Its runs are replays of a CUDA graph.
+    pub graph: bool,
+    /// What the arena may take, if not what the model may.
+    pub limit: Option<u64>,
+}
 
 /// What the sessions of a model version are opened from.
 pub struct ModelSource {
     pub config: Config,
     pub graph: ModelGraph,
+    pub version: i64,
+    /// Which batch sizes instances on GPUs are prepared for.
+    pub switches: BucketSwitches,
     options: Options,
     accelerators: AcceleratorOptions,
     runtime: &'static OnnxRuntime,
@@ -42,7 +58,7 @@ impl ModelSource {
     pub fn new(
         context: &ModelContext,
         config: Config,
-        settings: &AcceleratorSettings,
+        (settings, switches): (&AcceleratorSettings, BucketSwitches),
         graph: impl FnOnce(&Config) -> Result<ModelGraph, PluginFault>,
         runtime: impl FnOnce() -> Result<&'static OnnxRuntime, PluginFault>,
     ) -> Result<Self, PluginFault> {
@@ -61,7 +77,17 @@ impl ModelSource {
             session_entries::read_entries(of_backend, params(), of_model).map_err(within)?;
         let options =
             Options::new(threads, context.graph_level(), params(), entries).map_err(within)?;
-        let accelerators = AcceleratorOptions::new(&config, params(), settings)?;
+        let mut accelerators = AcceleratorOptions::new(&config, params(), settings)?;
+        let mut switches = switches.with_parameters(params()).map_err(within)?;
+        if let Some(value) = accelerators.take_graph_option() {
+            let subject = format!("parameter '{}' of accelerator 'cuda'", buckets::GRAPHS);
+            switches.graphs = Switch::parse(&subject, &value).map_err(within)?;
+        }
+        if !config.facts.gpu_instances {
+            let own = params().map(|(key, _)| key);
+            let own = own.filter(|key| [buckets::BUCKETS, buckets::GRAPHS].contains(key));
+            accelerators.ineffective.extend(own.map(str::to_owned));
+        }
         for parameter in &accelerators.ineffective {
             context.log().warning(format_args!(
                 "model '{}': parameter '{parameter}' has no effect: the model has no instance of KIND_GPU",
@@ -78,21 +104,69 @@ impl ModelSource {
             preload_cuda(&runtime.origin);
         }
         let (findings, noted) = (Arc::default(), AtomicBool::new(false));
-        let label = log_label(&config.model, context.version());
-        Ok(Self { config, graph, options, accelerators, runtime, label, findings, noted })
+        let version = context.version();
+        let label = log_label(&config.model, version);
+        Ok(Self {
+            config,
+            graph,
+            version,
+            switches,
+            options,
+            accelerators,
+            runtime,
+            label,
+            findings,
+            noted,
+        })
+    }
+
+    /// Providers of the sessions on GPUs.
+    pub fn gpu_providers(&self) -> impl Iterator<Item = ExecutionProvider> {
+        self.accelerators.gpu.iter().map(|used| used.provider)
+    }
+
+    /// What the arena of a further session of an instance may take, if `used` bytes are taken.
+    ///
+    /// # Errors
+    /// Nothing is left.
+    pub fn memory_left(&self, used: u64) -> Result<Option<u64>, PluginFault> {
+        let mut options = self.accelerators.gpu.iter();
+        let limit = options.find_map(|used| used.options.get(MEMORY_LIMIT)?.parse::<u64>().ok());
+        match limit {
+            Some(limit) if limit <= used => Err(PluginFault {
+                code: code::EXHAUSTED,
+                text: format!(
+                    "{MEMORY_LIMIT} is {limit} bytes, which fewer than all sessions take: {used}"
+                ),
+            }),
+            limit => Ok(limit.map(|limit| limit - used)),
+        }
     }
 
     /// Opens a session, on a GPU or on the CPU.
-    pub fn open(&self, gpu: Option<&Device>, log: &Scope) -> Result<OnnxModel, Error> {
+    pub fn open(
+        &self,
+        gpu: Option<&Device>,
+        variant: &SessionVariant,
+        log: &Scope,
+    ) -> Result<OnnxModel, Error> {
         if log.progress("opening the session", 100) {
             return Err(Error::cancelled("the load was cancelled"));
         }
         let (config, runtime) = (&self.config, self.runtime);
         let providers = if gpu.is_some() { &self.accelerators.gpu } else { &self.accelerators.cpu };
         let device = gpu.map(|gpu| SessionDevice { id: gpu.id(), stream: gpu.stream() });
-        let options = Options { providers: providers.clone(), device, ..self.options.clone() };
-        let opened = OnnxSession::open(runtime, &self.label, &self.graph, &options, gpu);
-        let session = opened.map_err(|fault| {
+        let mut providers = providers.clone();
+        for cuda in providers.iter_mut().filter(|used| used.provider == ExecutionProvider::Cuda) {
+            if variant.graph {
+                cuda.options.insert(buckets::GRAPHS.to_owned(), "1".to_owned());
+            }
+            if let Some(limit) = variant.limit {
+                cuda.options.insert(MEMORY_LIMIT.to_owned(), limit.to_string());
+            }
+        }
+        let options = Options { providers, device, ..self.options.clone() };
+        let session = OnnxSession::open(runtime, &self.label, &self.graph, &options, gpu).map_err(|fault| {
             let (model, file) = (&config.model, self.graph.file.display());
             self.graph
                 .explain(fault)

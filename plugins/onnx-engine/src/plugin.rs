@@ -5,8 +5,9 @@
 use crate::accelerators::AcceleratorSettings;
 use crate::execute::OnnxInstance;
 use crate::external_data;
-use crate::gpu::GpuInstance;
-use crate::model::{ModelSource, OnnxModel, log_label};
+use crate::gpu::buckets::BucketSwitches;
+use crate::gpu::{GpuInstance, PreparedInstance, open_prepared};
+use crate::model::{ModelSource, OnnxModel, SessionVariant, log_label};
 use crate::options::Options;
 use crate::provider::ExecutionProvider;
 use crate::row_probe;
@@ -26,8 +27,8 @@ use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::memory_type;
 use trtserver_plugin_api::author::{
-    AnyThread, Backend, BackendContext, BackendInfo, Batch, Completion, ConfigPatch, Error,
-    Instance, InstanceContext, Kind, Model, ModelContext, ModelProbe, Scope,
+    AnyThread, Backend, BackendContext, BackendInfo, Batch, BatchSize, Completion, ConfigPatch,
+    Device, Error, Instance, InstanceContext, Kind, Model, ModelContext, ModelProbe, Scope,
 };
 
 /// The batch size of a model that can batch and declares none.
@@ -111,6 +112,7 @@ pub struct Engine<F> {
     library: Option<String>,
     default_batch: usize,
     accelerators: AcceleratorSettings,
+    switches: BucketSwitches,
     kinds: &'static [Kind],
     format: PhantomData<F>,
 }
@@ -159,6 +161,7 @@ impl<F: ModelFormat> Backend for Engine<F> {
                 DEFAULT_BATCH,
             )?,
             accelerators: AcceleratorSettings::new(|key| context.setting(key))?,
+            switches: BucketSwitches::from_settings(|key| context.setting(key))?,
             kinds: Self::INFO.instance_kinds,
             format: PhantomData,
         };
@@ -222,7 +225,11 @@ impl<F> EngineModel<F> {
         if let Some(model) = &*shared {
             return Ok(Arc::clone(model));
         }
-        Ok(Arc::clone(shared.insert(Arc::new(self.source.open(None, log)?))))
+        Ok(Arc::clone(shared.insert(Arc::new(self.source.open(
+            None,
+            &SessionVariant::default(),
+            log,
+        )?))))
     }
 }
 
@@ -231,7 +238,8 @@ impl<F: ModelFormat> Model for EngineModel<F> {
     type Instance = EngineInstance<F>;
 
     fn open(backend: &Arc<Engine<F>>, context: &ModelContext) -> Result<Self, Error> {
-        let (config, settings) = (Config::from_context(context), &backend.accelerators);
+        let config = Config::from_context(context);
+        let settings = (&backend.accelerators, backend.switches);
         if F::INFO.flags & backend_flags::BATCH_INPUTS == 0 {
             config.refuse_ragged(F::INFO.name)?;
         }
@@ -262,6 +270,19 @@ pub struct EngineInstance<F> {
 enum OnDevice {
     Cpu(Box<OnnxInstance>),
     Gpu(Box<GpuInstance>),
+    /// On a GPU, in sessions for some batch sizes.
+    Prepared(Box<PreparedInstance>),
+}
+
+impl OnDevice {
+    fn open_gpu(source: &ModelSource, device: Device, scope: &Scope) -> Result<Self, PluginFault> {
+        if let Some(sessions) = open_prepared(source, &device, scope)? {
+            let prepared = PreparedInstance::new(sessions, device, scope);
+            return Ok(Self::Prepared(Box::new(prepared)));
+        }
+        let opened = source.open(Some(&device), &SessionVariant::default(), scope)?;
+        Ok(Self::Gpu(Box::new(GpuInstance::new(opened, device, scope)?)))
+    }
 }
 
 impl<F: ModelFormat> Instance for EngineInstance<F> {
@@ -272,11 +293,9 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
     fn open(model: &Arc<EngineModel<F>>, context: &InstanceContext) -> Result<Self, Error> {
         let instance = match (context.kind(), context.device()) {
             (Kind::Gpu, Some(device)) if model.source.config.facts.gpu_instances => {
-                let opened = model.source.open(Some(&device), context.log())?;
-                let instance = GpuInstance::new(opened, device, context.log().clone());
-                OnDevice::Gpu(Box::new(instance.map_err(|fault| {
-                    fault.within(format_args!("instance '{}'", context.name()))
-                })?))
+                let opened = OnDevice::open_gpu(&model.source, device, context.log());
+                opened
+                    .map_err(|fault| fault.within(format_args!("instance '{}'", context.name())))?
             }
             (Kind::Gpu, _) => {
                 return Err(Error::unsupported(format_args!(
@@ -291,10 +310,18 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
         Ok(Self { instance, format: PhantomData })
     }
 
+    fn batch_sizes(&self) -> Vec<BatchSize> {
+        match &self.instance {
+            OnDevice::Cpu(_) | OnDevice::Gpu(_) => Vec::new(),
+            OnDevice::Prepared(instance) => instance.batch_sizes(),
+        }
+    }
+
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         match &mut self.instance {
             OnDevice::Cpu(instance) => execute::execute_batch(&mut **instance, batch),
             OnDevice::Gpu(instance) => execute::execute_batch(&mut **instance, batch),
+            OnDevice::Prepared(instance) => execute::execute_batch(&mut **instance, batch),
         }
     }
 }

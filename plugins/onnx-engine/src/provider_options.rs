@@ -1,6 +1,7 @@
 //! Options of execution providers that a configuration may set: names of ONNX Runtime, and those of
 //! Triton's backend.
 
+use crate::gpu::buckets::GRAPHS;
 use crate::provider::ExecutionProvider;
 
 /// The CUDA provider's limit of an arena.
@@ -32,7 +33,7 @@ use OptionRule::{Name, Passed, Path, Precisions, Refused, Renamed};
 const BY_GROUP: &str = "the instance group decides";
 const STREAM: &str = "sessions run on the stream of their instance";
 const ADDRESS: &str = "its value is an address in the process";
-const GRAPH: &str = "a CUDA graph needs inputs and outputs at fixed addresses, which change from request to request";
+const GRAPH: &str = "CUDA graphs are offered for sessions of the CUDA provider only";
 const DUMP: &str = "it writes files into the working directory of the server";
 
 const CUDA: &[(&str, OptionRule)] = &[
@@ -42,7 +43,7 @@ const CUDA: &[(&str, OptionRule)] = &[
     ("cudnn_conv_use_max_workspace", Passed),
     ("device_id", Refused(BY_GROUP)),
     ("do_copy_in_default_stream", Refused(STREAM)),
-    ("enable_cuda_graph", Refused(GRAPH)),
+    (GRAPHS, Passed),
     ("enable_skip_layer_norm_strict_mode", Passed),
     ("fuse_conv_bias", Passed),
     ("gpu_external_alloc", Refused(ADDRESS)),

@@ -6,20 +6,37 @@
 //! not to wait on a stream that is not its own. The host sends the responses behind an event.
 //!
 //! ```text
-//! mod.rs ── tensors.rs    inputs and outputs of a run, bound
-//!        ├─ session.rs    the session, its arena
+//! mod.rs ── tensors.rs    inputs and outputs of a run of any size, bound
+//!        ├─ session.rs    the session, its arena;  arena_report.rs
 //!        ├─ fault.rs      errors of the GPU
 //!        └─ preload.rs    libraries of CUDA
+//!
+//! prepared_instance.rs     an instance that is prepared for some batch sizes
+//!        ├─ prepared.rs       its sessions, opened and warmed
+//!        ├─ buckets.rs        which sizes, for which models
+//!        ├─ row_proof.rs      whether batches may be padded
+//!        └─ fixed_session.rs, fixed_block.rs   a session of one size, in memory that stays
 //! ```
 
+mod arena_report;
+pub mod buckets;
 mod fault;
+mod fixed_block;
+mod fixed_session;
 pub mod preload;
+mod prepared;
+mod prepared_instance;
+mod row_proof;
 pub mod session;
 mod tensors;
+
+pub use prepared::open_prepared;
+pub use prepared_instance::PreparedInstance;
 
 use crate::execute::is_wrong_block;
 use crate::model::OnnxModel;
 use crate::outputs::add_requested;
+use arena_report::ArenaReport;
 use session::GpuSession;
 use std::time::Duration;
 use tensors::BoundTensors;
@@ -49,37 +66,16 @@ pub struct GpuInstance {
     bound: BoundTensors,
     session: GpuSession,
     device: Device,
-    /// Scope of the instance, under which the memory of its arena is reported.
-    scope: Scope,
-    runs: u64,
+    report: ArenaReport,
 }
 
 impl GpuInstance {
     /// `model` has a session on the device.
-    pub fn new(model: OnnxModel, device: Device, scope: Scope) -> Result<Self, PluginFault> {
+    pub fn new(model: OnnxModel, device: Device, scope: &Scope) -> Result<Self, PluginFault> {
         let session = GpuSession::new(model, device.id())?;
-        let instance = Self { bound: BoundTensors::default(), session, device, scope, runs: 0 };
-        instance.report_memory();
-        Ok(instance)
-    }
-
-    /// The arena grows in the first runs, so it is asked after run 1, 2, 4, 8 and so on, and then
-    /// after every 1024th.
-    fn count_run(&mut self) {
-        self.runs += 1;
-        if self.runs.is_power_of_two() || self.runs.is_multiple_of(1024) {
-            self.report_memory();
-        }
-    }
-
-    fn report_memory(&self) {
-        if let Some(bytes) = self.session.arena_bytes()
-            && let Err(e) = self.scope.report_memory(self.device.memory(), bytes)
-        {
-            let model = &self.session.model.name;
-            self.scope
-                .warning(format_args!("model '{model}': its GPU memory is not reported: {e}"));
-        }
+        let report = ArenaReport::new(&session.model.name, &device, scope);
+        report.report(session.arena_bytes());
+        Ok(Self { bound: BoundTensors::default(), session, device, report })
     }
 
     /// Binds the requested outputs and runs. The error is explained.
@@ -102,7 +98,7 @@ impl GpuInstance {
         // SAFETY: inputs are valid until the host reuses them, behind the work on the stream;
         // blocks of outputs as well.
         let ran = unsafe { self.session.run() };
-        self.count_run();
+        self.report.count_run(|| self.session.arena_bytes());
         ran.map_err(|fault| fault::explain_fault(fault, &self.device))
     }
 }
@@ -182,12 +178,5 @@ impl Executor for GpuInstance {
 
     fn clear(&mut self) {
         self.bound.clear(&mut self.session);
-    }
-}
-
-impl Drop for GpuInstance {
-    fn drop(&mut self) {
-        // The arena ends with the instance; 0 says that nothing is left.
-        let _ = self.scope.report_memory(self.device.memory(), 0);
     }
 }

@@ -125,7 +125,7 @@ impl BoundTensors {
                 }
                 let data = self.blocks.block(nth, bytes);
                 // SAFETY: the part is an input of the request, the block has its size.
-                unsafe { download_output(device, part, data, bytes)? };
+                unsafe { download_input(device, part, data, bytes)? };
                 Ok(InputPlace { data, bytes, on_device })
             }
             // Strings; others only if the session reads them on the CPU.
@@ -292,7 +292,7 @@ impl BoundTensors {
 ///
 /// # Safety
 /// The part is memory of the host, `to` has `bytes` bytes.
-unsafe fn download_output(
+pub unsafe fn download_input(
     device: &Device,
     part: &Buf,
     to: *mut u8,

@@ -7,7 +7,8 @@
 //! are text, see `model.rs`. Functions that it lacks return NOT_IMPLEMENTED.
 //!
 //! Environment: `FAKE_ORT_PROVIDERS`, the execution providers, with commas between; `FAKE_ORT_LOG`,
-//! a file for a line per session and run.
+//! a file for a line per session and run; in the line of a run `changed=true` means that the session
+//! has run another batch size before, and `graph=replay` that it used the addresses of an earlier run.
 #![allow(non_snake_case, reason = "functions are named as in the table")]
 
 mod api; // the functions of the table

@@ -9,6 +9,7 @@
 //! output SUM FP32 -1 4 = add A B
 //! output SAME FP32 -1 4 = pass A                   the input itself
 //! output COPY INT64 -1 1 cpu = copy N
+//! output NEXT FP32 -1 4 = roll A                   each row is the next one of A, the last the first
 //! ```
 
 #[derive(Clone, Debug)]
@@ -24,6 +25,7 @@ pub enum Operation {
     Add(String, String),
     Pass(String),
     Copy(String),
+    Roll(String),
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,7 @@ impl Model {
                         ["add", a, b] => Operation::Add((*a).to_owned(), (*b).to_owned()),
                         ["pass", a] => Operation::Pass((*a).to_owned()),
                         ["copy", a] => Operation::Copy((*a).to_owned()),
+                        ["roll", a] => Operation::Roll((*a).to_owned()),
                         _ => return Err(bad()),
                     };
                     model.outputs.push((declared(rest).ok_or_else(bad)?, operation));
