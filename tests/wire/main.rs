@@ -36,6 +36,7 @@ mod metrics;
 mod model_control;
 mod nested;
 mod object_stores;
+mod onnx_buckets;
 mod onnx_gpu;
 mod overload;
 mod perf_analyzer;

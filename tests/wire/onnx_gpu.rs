@@ -38,7 +38,7 @@ fn config(name: &str, groups: &str, more: &str) -> String {
     .concat()
 }
 
-fn parameter(key: &str, value: &str) -> String {
+pub fn parameter(key: &str, value: &str) -> String {
     format!("parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }}\n")
 }
 
@@ -53,7 +53,7 @@ fn accelerator(kind: &str, name: &str, parameters: &[(&str, &str)]) -> String {
     )
 }
 
-fn server(fakes: &Fakes) -> Server {
+pub fn server(fakes: &Fakes) -> Server {
     let library = dist().join("gpu-test/fake-onnxruntime/libonnxruntime.so.1");
     fakes
         .server()
@@ -108,7 +108,7 @@ fn group(server: &Running, model: &str) -> Value {
 }
 
 /// Lines of the fake library's log that contain all words.
-fn logged(fakes: &Fakes, words: &[&str]) -> Vec<String> {
+pub fn logged(fakes: &Fakes, words: &[&str]) -> Vec<String> {
     let log = read_to_string(fakes.path("sessions")).unwrap_or_default();
     let has = |line: &&str| words.iter().all(|word| line.contains(word));
     log.lines().filter(has).map(str::to_owned).collect()
@@ -144,11 +144,16 @@ fn sessions_run_on_the_stream_of_the_host_and_wait_for_it() {
         }
     });
     assert!(server.stop().success());
-    // Two instances on each GPU, one isolated, one beside the CPU; none for the CPU.
+    // Two instances on each GPU, one isolated, one beside the CPU, each with sessions for the sizes
+    // 1, 2, 4 and 8; none for the CPU.
     let sessions = logged(&fakes, &["session CUDA"]);
-    assert_eq!(sessions.len(), 4 + 1 + 1, "{sessions:?}");
+    assert_eq!(sessions.len(), 4 * (4 + 1 + 1), "{sessions:?}");
     assert!(sessions.iter().all(|line| line.contains("stream=the caller's")), "{sessions:?}");
-    assert_eq!(logged(&fakes, &["session CUDA", "\"device_id\": \"1\""]).len(), 3, "{sessions:?}");
+    assert_eq!(
+        logged(&fakes, &["session CUDA", "\"device_id\": \"1\""]).len(),
+        4 * 3,
+        "{sessions:?}"
+    );
     // The real library ends the process when a run on a stream of the caller is told not to wait.
     assert!(!logged(&fakes, &["run CUDA device=1", "wait=true"]).is_empty());
     assert_eq!(logged(&fakes, &["wait=false"]), [""; 0]);
@@ -163,11 +168,13 @@ fn sessions_run_on_the_stream_of_the_host_and_wait_for_it() {
 fn session_is_released_when_its_stream_is_idle() {
     let fakes = Fakes::new();
     let on_gpu = "instance_group { kind: KIND_GPU }";
-    let other = config("other", on_gpu, "").replace("name: \"SUM\"", "name: \"DIFFERENCE\"");
+    // One session, which does not run when it is opened.
+    let plain = parameter("batch_buckets", "0");
+    let other = config("other", on_gpu, &plain).replace("name: \"SUM\"", "name: \"DIFFERENCE\"");
     let server = server(&fakes)
         .env("FAKE_CUDA_DELAY_US", "200000")
         .flag("--model-control-mode=explicit")
-        .onnx("m", on_gpu, "")
+        .onnx("m", on_gpu, &plain)
         .model("other", other)
         .file("other/1/model.onnx", MODEL)
         .start();
@@ -196,7 +203,8 @@ fn convolution_search_is_heuristic_by_default() {
     for (model, expected) in [("default", "HEURISTIC"), ("chosen", "EXHAUSTIVE")] {
         assert_eq!(server.load(model).status, 200);
         let option = format!("\"cudnn_conv_algo_search\": \"{expected}\"");
-        assert_eq!(logged(&fakes, &["session CUDA", &option]).len(), 1, "{model}");
+        // One for each of the sizes 1, 2, 4 and 8.
+        assert_eq!(logged(&fakes, &["session CUDA", &option]).len(), 4, "{model}");
     }
     assert!(server.stop().success());
 }
@@ -208,6 +216,7 @@ fn arena_is_limited_and_shown_in_the_ledger() {
     let server = server(&fakes)
         .flag("--model-control-mode=explicit")
         .flag("--backend-config=onnxruntime,gpu-memory-limit=100000")
+        .flag("--backend-config=onnxruntime,batch-buckets=0")
         .onnx("m", on_gpu, &parameter("gpu_mem_limit", "1100"))
         .onnx("default", on_gpu, "")
         .onnx("greedy", on_gpu, &parameter("gpu_mem_limit", "100001"))

@@ -4,6 +4,7 @@ use super::api::{CuPtr, CudaApi, CudaError};
 use super::context::CudaContext;
 use super::event::EventPool;
 use super::ipc::IpcMemory;
+use super::load_measure::LoadGroup;
 use super::pinned::{PinnedMemory, PinnedPool};
 use super::pool::{DeviceMemory, DevicePool};
 use super::stream::CudaStream;
@@ -35,6 +36,8 @@ pub struct GpuDevice {
     copies: Mutex<Vec<CudaStream>>,
     /// Instances whose streams are not destroyed.
     pub(super) open_streams: AtomicUsize,
+    /// Loads in progress.
+    pub(super) loads: Mutex<LoadGroup>,
 }
 
 impl GpuDevice {
@@ -83,6 +86,7 @@ impl GpuDevice {
             pinned,
             copies: Mutex::default(),
             open_streams: AtomicUsize::new(0),
+            loads: Mutex::default(),
         })
     }
 

@@ -15,6 +15,7 @@ mod event;
 mod free_lists;
 mod gpu;
 mod ipc;
+mod load_measure;
 mod pinned;
 mod pool;
 pub mod profiler;
@@ -41,6 +42,7 @@ pub use driver::{DriverAbsence, GpuDriver, configure_devices, find_gpu, settings
 pub use event::{CudaEvent, EventPool};
 pub use gpu::GpuDevice;
 pub use ipc::IpcMemory;
+pub use load_measure::{GrowthResult, LoadGrowth, LoadMeasure};
 pub use pinned::{PinnedMemory, PinnedPool};
 pub use pool::{DeviceMemory, DevicePool, PoolBytes};
 pub use settings::DeviceSettings;

@@ -128,6 +128,10 @@ impl OpenInstances {
         let same = opened.iter().all(|sizes| rows(sizes) == rows(&first));
         let common = if same { first } else { Vec::new() };
         let prepared = |size: &BatchSize| PreparedSize { rows: size.rows, run_ns: size.run_ns };
+        if !common.is_empty() && known.is_none() {
+            let model = &self.signature.model;
+            tracing::info!("model '{model}': batches are formed for {:?} rows", rows(&common));
+        }
         self.queue.set_prepared_sizes(common.iter().map(prepared).collect());
         *known = Some(common);
     }

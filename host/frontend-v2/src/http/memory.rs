@@ -6,7 +6,9 @@ use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::heap;
 use trtserver_base::ledger::ProcessMemory;
-use trtserver_models::memory::{MemoryEntry, MemoryReport, ModelMemory, OwnerMemory, Totals};
+use trtserver_models::memory::{
+    LoadGrowth, MemoryEntry, MemoryReport, ModelMemory, OwnerMemory, Totals,
+};
 use trtserver_wire::context::FrontendContext;
 
 /// The response, as JSON. The counters of the kernel and the allocator take some time to read.
@@ -55,6 +57,15 @@ fn model(out: &mut Vec<u8>, m: &ModelMemory) {
         }
         if !m.processes.is_empty() {
             write_array(o.key("processes"), &m.processes, process);
+        }
+        if !m.gpu_at_load.is_empty() {
+            write_array(o.key("gpu_at_load"), &m.gpu_at_load, |out, growth: &LoadGrowth| {
+                write_nested_object(out, |o| {
+                    o.plain("id", growth.device);
+                    o.plain("byte_size", growth.bytes);
+                    o.plain("loads", growth.loads);
+                });
+            });
         }
         owner(o, &m.memory);
     });

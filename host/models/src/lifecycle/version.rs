@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use trtserver_base::clock::now_ns;
 use trtserver_base::stats::VersionStats;
+use trtserver_device::{GrowthResult, LoadGrowth};
 use trtserver_plugin_host::health::{Health, IsolatedMemory};
 
 /// State of one version; the numbers are those of `ModelReadyState` on the v1 wire. Transitions:
@@ -56,6 +57,8 @@ pub struct ModelVersion {
     usage: Arc<UsageTracker>,
     /// Times of the load that opened the version.
     load_times: OnceLock<LoadTimes>,
+    /// What the load has taken of the memory of GPUs.
+    gpu_growth: OnceLock<Vec<GrowthResult>>,
 }
 
 impl ModelVersion {
@@ -73,7 +76,7 @@ impl ModelVersion {
         let status = ArcSwap::from_pointee((state, String::new()));
         let since_ns = AtomicU64::new(now_ns());
         let (served, dependencies) = (ArcSwapOption::empty(), OnceLock::new());
-        let (health, load_times) = (ArcSwap::default(), OnceLock::new());
+        let (health, load_times, gpu_growth) = <_>::default();
         Arc::new(Self {
             number,
             stats,
@@ -84,6 +87,7 @@ impl ModelVersion {
             health,
             usage,
             load_times,
+            gpu_growth,
         })
     }
 
@@ -112,6 +116,7 @@ impl ModelVersion {
         copy.since_ns.store(self.since_ns.load(Relaxed), Relaxed);
         copy.health.store(self.health.load_full());
         self.load_times().into_iter().for_each(|times| copy.set_load_times(times));
+        self.gpu_growth.get().into_iter().for_each(|growth| copy.set_gpu_growth(growth.clone()));
         copy
     }
 
@@ -256,6 +261,16 @@ impl ModelVersion {
 
     pub(super) fn set_load_times(&self, times: LoadTimes) {
         let _ = self.load_times.set(times);
+    }
+
+    pub(super) fn set_gpu_growth(&self, growth: Vec<GrowthResult>) {
+        let _ = self.gpu_growth.set(growth);
+    }
+
+    /// What the load has taken of the memory of GPUs, as far as it is known.
+    pub fn gpu_growth(&self) -> Vec<LoadGrowth> {
+        let known = self.gpu_growth.get().into_iter().flatten();
+        known.filter_map(|result| result.get().copied()).collect()
     }
 
     /// How long the steps of its load took; `None` if it was not opened.

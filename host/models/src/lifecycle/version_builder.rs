@@ -16,6 +16,7 @@ use crate::instance::priority::open_at_niceness;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::InstanceWorker;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::channel;
@@ -24,11 +25,13 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerOwner;
 use trtserver_base::stats::VersionStats;
 use trtserver_base::timer::DeadlineTimer;
+use trtserver_device::LoadMeasure;
 use trtserver_model_config::MachineFacts;
 use trtserver_model_files::FilePlaces;
 use trtserver_model_store::ModelDir;
 use trtserver_plugin_host::ModelFacts;
 use trtserver_plugin_host::backend::{CompletedConfig, PluginBackend};
+use trtserver_plugin_host::isolation::{Isolation, choose_isolation};
 use trtserver_plugin_host::load_priority;
 use trtserver_plugin_host::model::BackendModel;
 use trtserver_proto::v2::ModelConfig;
@@ -140,6 +143,7 @@ impl VersionBuilder {
         progress.expects(count);
         let reserved = self.instance_limit.reserve(count, &self.subject(number))?;
         let signature = self.signature.with_owner(LedgerOwner::version(&self.config.name, number));
+        let measures = self.measure_gpus(&plans)?;
         let nice = plans.first().map_or_else(load_priority::server_nice, |plan| plan.nice);
         let stack = self.backend.facts.stack_bytes;
         let models = open_at_niceness(nice, stack, || {
@@ -171,6 +175,16 @@ impl VersionBuilder {
             progress,
         };
         self.open_instances(&shared, plans, reserved, |_| queue.close())?;
+        version.set_gpu_growth(measures.iter().map(LoadMeasure::result).collect());
+        drop(measures);
+        for growth in version.gpu_growth().iter().filter(|growth| growth.loads == 1) {
+            tracing::info!(
+                "{}: its load has taken {} bytes of GPU {}, by the difference of the free memory",
+                self.subject(number),
+                growth.bytes,
+                growth.device
+            );
+        }
         let used = BackendUse::from_model(&first.model, has_gpu);
         tracing::info!(
             "model '{}' version {number} uses backend '{}' {} from {} ({})",
@@ -196,6 +210,18 @@ impl VersionBuilder {
             for_begun_sequences: false,
             arena: first.model.arena(),
         }))
+    }
+
+    /// Begins to measure what the load takes of the GPUs that it uses in this process. Others have
+    /// no context here, which would take memory by itself.
+    fn measure_gpus(&self, plans: &[InstancePlan]) -> Result<Vec<LoadMeasure>> {
+        if choose_isolation(&self.config, self.backend.isolation)? == Isolation::Process {
+            return Ok(Vec::new());
+        }
+        let on_gpu = plans.iter().filter(|plan| plan.kind == Kind::Gpu);
+        let devices: BTreeSet<i32> = on_gpu.map(|plan| plan.device).collect();
+        let gpus = devices.into_iter().filter_map(|device| trtserver_device::find_gpu(device).ok());
+        Ok(gpus.filter_map(LoadMeasure::begin).collect())
     }
 
     /// Opens the instances that the open version `open` lacks. Its surplus instances are closed

@@ -10,4 +10,5 @@ mod unload;
 pub use entry::{MemoryEntry, OwnerMemory, Totals};
 pub use owner::version_memory;
 pub use report::{MemoryReport, ModelMemory};
+pub use trtserver_device::LoadGrowth;
 pub use unload::{UnloadReport, log_in_use};

@@ -10,7 +10,7 @@ use trtserver_base::budget::{model_memory, request_memory};
 use trtserver_base::heap::HeapUsage;
 use trtserver_base::ledger;
 use trtserver_base::ledger::{LedgerHolder, OwnerName, ProcessMemory};
-use trtserver_device::{GpuDriver, PoolBytes};
+use trtserver_device::{GpuDriver, LoadGrowth, PoolBytes};
 use trtserver_plugin_host::{ReportedMemory, reported_memory};
 use trtserver_request::memory::MemoryLocation;
 use trtserver_request::pool;
@@ -26,6 +26,9 @@ pub struct ModelMemory {
     pub memory: OwnerMemory,
     /// Processes of an isolated model.
     pub processes: Vec<ProcessMemory>,
+    /// What the load has taken of GPUs. Not part of `memory`, most of whose entries for GPUs it
+    /// contains.
+    pub gpu_at_load: Vec<LoadGrowth>,
 }
 
 /// Memory of the server and of each model version, in bytes, at the time of the report.
@@ -98,6 +101,7 @@ fn report_models(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelM
             measured::add_parsed(&mut memory, model);
         }
         let loaded = state.is_some_and(|state| state != VersionState::Unavailable);
+        let gpu_at_load = version.map(|version| version.gpu_growth()).unwrap_or_default();
         let processes = isolated.into_iter().map(|isolated| isolated.process).collect();
         let OwnerName { model, version } = name;
         (loaded || !memory.entries.is_empty()).then_some(ModelMemory {
@@ -106,6 +110,7 @@ fn report_models(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelM
             state,
             memory,
             processes,
+            gpu_at_load,
         })
     });
     owners.collect()

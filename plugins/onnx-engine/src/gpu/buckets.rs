@@ -81,15 +81,17 @@ impl BucketSwitches {
     }
 }
 
-/// The sizes for batches of up to `max` rows, ascending: the preferred ones, else powers of two; and
-/// the maximum.
+/// The sizes for batches of up to `max` rows, ascending: the preferred ones below the maximum, else
+/// powers of two; and the maximum. A host completes a configuration without preferred sizes by the
+/// maximum.
 pub fn bucket_sizes(preferred: &[u32], max: usize) -> Vec<usize> {
     let max = max.max(1);
-    let mut sizes: Vec<usize> = match preferred {
-        [] => (0..usize::BITS).map(|power| 1 << power).take_while(|&size| size < max).collect(),
-        preferred => preferred.iter().map(|&size| size as usize).collect(),
-    };
-    sizes.retain(|size| (1..max).contains(size));
+    let below = preferred.iter().map(|&size| size as usize).filter(|size| (1..max).contains(size));
+    let mut sizes: Vec<usize> = below.collect();
+    if sizes.is_empty() {
+        let powers = (0..usize::BITS).map(|power| 1 << power);
+        sizes.extend(powers.take_while(|&size| size < max));
+    }
     sizes.push(max);
     sizes.sort_unstable();
     sizes.dedup();

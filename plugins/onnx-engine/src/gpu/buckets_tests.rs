@@ -16,6 +16,8 @@ fn sizes_are_the_preferred_ones_or_powers_of_two_and_the_maximum() {
         (&[8, 4], 16, &[4, 8, 16]),
         (&[4, 8, 8], 8, &[4, 8]),
         (&[0, 3, 64], 8, &[3, 8]),
+        (&[8], 8, &[1, 2, 4, 8]),
+        (&[64], 4, &[1, 2, 4]),
     ];
     for &(preferred, max, expected) in table {
         assert_eq!(bucket_sizes(preferred, max), expected, "{preferred:?} {max}");

@@ -12,9 +12,10 @@ use super::fixed_block::zeroed;
 use super::fixed_session::FixedSession;
 use super::row_proof::expect_independent_rows;
 use super::session::GpuSession;
-use crate::model::{ModelSource, SessionVariant};
+use crate::model::{ModelSource, OnnxModel, SessionVariant};
 use crate::outputs::add_requested;
 use std::time::{Duration, Instant};
+use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
 use trtserver_plugin_api::author::{BatchSize, Counter, Device, HostMemory, Request, Scope};
 
@@ -40,6 +41,8 @@ type WithGraphs = bool;
 
 /// Why the sessions cannot be had.
 enum PreparedFault {
+    /// The model cannot be opened at all.
+    Model(PluginFault),
     /// The library, the memory or the device: perhaps not without CUDA graphs.
     Session(PluginFault),
     /// Batches must not be padded.
@@ -72,27 +75,39 @@ pub fn open_prepared(
     if let Err(why) = expect_fixed_inputs(config, source.gpu_providers()) {
         return do_without(source, scope, &why);
     }
+    let mut no_graphs = None;
     if switches.graphs != Switch::Off {
         let outputs = expect_fixed_outputs(config).map_err(PluginFault::unsupported);
         let opened = outputs.map_err(PreparedFault::from);
         match opened.and_then(|()| open_all(source, device, scope, true)) {
             Ok(opened) => return Ok(Some(opened)),
             Err(PreparedFault::Rows(fault)) => return do_without(source, scope, &fault.text),
-            Err(PreparedFault::Session(fault)) if switches.graphs == Switch::On => {
+            Err(PreparedFault::Session(fault) | PreparedFault::Model(fault))
+                if switches.graphs == Switch::On =>
+            {
                 let model = &config.model;
                 return Err(fault.within(format_args!("model '{model}': {GRAPHS} is 1")));
             }
-            Err(PreparedFault::Session(fault)) => {
-                note(source, scope, format_args!("CUDA graphs are off: {fault}"));
+            Err(PreparedFault::Session(fault) | PreparedFault::Model(fault)) => {
+                no_graphs = Some(fault);
             }
         }
     }
     if !batches {
         // Sizes without graphs have no use for a model that does not batch.
-        return Ok(None);
+        return match no_graphs {
+            Some(fault) => do_without(source, scope, &fault.text),
+            None => Ok(None),
+        };
     }
     match open_all(source, device, scope, false) {
-        Ok(opened) => Ok(Some(opened)),
+        Ok(opened) => {
+            if let Some(fault) = no_graphs {
+                note(source, scope, format_args!("CUDA graphs are off: {fault}"));
+            }
+            Ok(Some(opened))
+        }
+        Err(PreparedFault::Model(fault)) => Err(fault),
         Err(PreparedFault::Session(fault) | PreparedFault::Rows(fault)) => {
             do_without(source, scope, &fault.text)
         }
@@ -116,8 +131,8 @@ fn do_without(
         }
     }
     let what = match source.config.max_batch_size {
-        0 | 1 => "runs are no CUDA graphs",
-        _ => "batches are not padded to prepared sizes, and runs are no CUDA graphs",
+        0 | 1 => "CUDA graphs are off",
+        _ => "batches are not padded to prepared sizes, and CUDA graphs are off",
     };
     note(source, scope, format_args!("{what}: {why}"));
     Ok(None)
@@ -140,8 +155,15 @@ fn open_all(
     let mut opened = Vec::with_capacity(sizes.len());
     // The largest first: it needs most memory, and shows whether rows are independent.
     for &rows in sizes.iter().rev() {
-        let limit = source.memory_left(used)?;
-        let mut session = open_one(source, device, scope, rows, SessionVariant { graph, limit })?;
+        let variant = SessionVariant { graph, limit: source.memory_left(used)? };
+        let model = source.open(Some(device), &variant, scope).map_err(PluginFault::from);
+        // A session for any size is opened in the same way as the first one without a graph.
+        let of_model = opened.is_empty() && !graph;
+        let model = model.map_err(|fault| match of_model {
+            true => PreparedFault::Model(fault),
+            false => PreparedFault::Session(fault),
+        })?;
+        let mut session = fix_session(model, &source.config, rows, graph, (device, scope))?;
         let time = warm_up(&mut session, device)?;
         if opened.is_empty() && rows > 1 && source.switches.buckets != Switch::On {
             expect_independent_rows(&mut session, device).map_err(PreparedFault::Rows)?;
@@ -168,21 +190,20 @@ fn open_all(
     Ok(prepared)
 }
 
-fn open_one(
-    source: &ModelSource,
-    device: &Device,
-    scope: &Scope,
+/// Binds the tensors of a new session.
+fn fix_session(
+    model: OnnxModel,
+    config: &Config,
     rows: usize,
-    variant: SessionVariant,
+    graph: WithGraphs,
+    (device, scope): (&Device, &Scope),
 ) -> Result<FixedSession, PluginFault> {
-    let model = source.open(Some(device), &variant, scope)?;
     if let Some(input) = model.plan.inputs.iter().find(|input| input.optional) {
         let text = format!("input '{}' has a default in the file", input.name);
         return Err(PluginFault::unsupported(text));
     }
-    let graph = variant.graph;
     let session = GpuSession::new(model, device.id())?;
-    let fixed = FixedSession::new(session, &source.config, rows, graph, (device, scope))?;
+    let fixed = FixedSession::new(session, config, rows, graph, (device, scope))?;
     match fixed.unknown_output().filter(|_| graph) {
         None => Ok(fixed),
         Some(output) => Err(PluginFault::unsupported(format!(
@@ -232,21 +253,23 @@ impl PreparedSessions {
         graph: WithGraphs,
         took: Duration,
     ) {
-        let micros = |time: &Duration| time.as_micros().to_string();
-        let sizes: Vec<String> = self.all.iter().map(|session| session.rows.to_string()).collect();
-        let times: Vec<String> = self.times.iter().map(micros).collect();
+        let list = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>().join(", ");
+        let sizes = list(&mut self.all.iter().map(|session| session.rows.to_string()));
+        let times = list(&mut self.times.iter().map(|time| time.as_micros().to_string()));
+        let what = match self.model().plan.batching {
+            true => format!("batches of {sizes} rows"),
+            false => "its one shape".to_owned(),
+        };
         note(
             source,
             scope,
             format_args!(
-                "prepared for batches of {} rows{}: a run takes {} us; {} bytes of GPU {} in {} sessions, whose weights \
-                 ONNX Runtime does not share; ready in {:.1} s",
-                sizes.join(", "),
+                "prepared for {what}{}: a run takes {times} us; {} bytes of GPU {} in {} sessions, each with weights of \
+                 its own; ready in {:.1} s",
                 if graph { " with CUDA graphs" } else { "" },
-                times.join(", "),
                 self.device_bytes(),
                 device.id(),
-                sizes.len(),
+                self.all.len(),
                 took.as_secs_f64()
             ),
         );
@@ -277,7 +300,7 @@ impl PreparedSessions {
     }
 
     /// The model as any of the sessions has it.
-    pub fn model(&self) -> &crate::model::OnnxModel {
+    pub fn model(&self) -> &OnnxModel {
         &self.all[self.current].session.model
     }
 
