@@ -128,7 +128,7 @@ static int setting_count;
 static struct { const char *name; uint64_t calls; } functions[MAX_FUNCTIONS];
 static int function_count;
 static uint64_t double_frees, bad_handles, copies_queued, streams_alive, events_alive, pools_alive, modules_alive, stream_ids;
-static uint64_t graphs_alive;
+static uint64_t graphs_alive, pinned_uploads, pinned_upload_bytes;
 static FILE *log_file;
 static _Thread_local int context_stack[32];
 static _Thread_local int context_depth;
@@ -938,12 +938,17 @@ result cuMemFreeHost(void *at) {
 
 /* Copies. All are queued, those from pageable memory too. */
 
+#define HOST(p) ((address)(uintptr_t)(p))
+
 static result copy(const char *name, address to, address from, size_t bytes, stream *handle, int blocks) {
     pthread_mutex_lock(&lock);
     result code = called(name, handle, bytes);
     if (code) goto out;
     CURRENT(d);
     STREAM(s, handle, d);
+    for (host_block *b = host_blocks; b; b = b->next)
+        if (is_device_address(to) && from >= HOST(b->at) && from + bytes <= HOST(b->at) + b->bytes)
+            pinned_uploads++, pinned_upload_bytes += bytes;
     queue(s, (work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
     if (blocks) {
         drain(s);
@@ -952,7 +957,6 @@ static result copy(const char *name, address to, address from, size_t bytes, str
     END;
 }
 
-#define HOST(p) ((address)(uintptr_t)(p))
 result cuMemcpyAsync(address to, address from, size_t n, stream *s) { return copy(__func__, to, from, n, s, 0); }
 result cuMemcpyHtoDAsync_v2(address to, const void *from, size_t n, stream *s) {
     return copy(__func__, to, HOST(from), n, s, 0);
@@ -1166,12 +1170,13 @@ static int report(char *text, size_t size) {
     return snprintf(text, size,
                     "device_blocks %llu\ndevice_bytes %llu\npeak_bytes %llu\nipc_open %llu\npinned_bytes %llu\n"
                     "streams %llu\nevents %llu\nmodules %llu\ngraphs %llu\ndouble_frees %llu\nbad_handles %llu\n"
-                    "copies_queued %llu\n",
+                    "copies_queued %llu\npinned_uploads %llu\npinned_upload_bytes %llu\n",
                     (unsigned long long)blocks, (unsigned long long)bytes, (unsigned long long)peak,
                     (unsigned long long)opened, (unsigned long long)pinned, (unsigned long long)streams_alive,
                     (unsigned long long)events_alive, (unsigned long long)modules_alive, (unsigned long long)graphs_alive,
                     (unsigned long long)double_frees, (unsigned long long)bad_handles,
-                    (unsigned long long)copies_queued);
+                    (unsigned long long)copies_queued, (unsigned long long)pinned_uploads,
+                    (unsigned long long)pinned_upload_bytes);
 }
 
 void fake_cuda_report(char *text, size_t size) {

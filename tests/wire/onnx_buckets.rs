@@ -97,6 +97,12 @@ fn each_session_runs_one_batch_size_as_a_graph() {
     server.wait_for_log("model 'm': batches are formed for [1, 2, 4, 8] rows");
     let sessions = logged(&fakes, &["session CUDA", "\"enable_cuda_graph\": \"1\""]);
     assert_eq!(sessions.len(), 4, "{sessions:?}");
+    let report = server.get("/v2/trtserver/memory").json();
+    let model = report["models"].as_array().unwrap().iter().find(|model| model["version"] == "1");
+    let growth = &model.unwrap()["gpu_at_load"];
+    assert!(growth[0]["byte_size"].as_u64().unwrap() >= 4000, "{growth}");
+    assert_eq!((&growth[0]["id"], &growth[0]["loads"]), (&json!(0), &json!(1)));
+    server.wait_for_log_with(&["model 'm' version 1: its load has taken ", "bytes of GPU 0"]);
     let at_load = logged(&fakes, &["run CUDA"]).len();
     let captures = logged(&fakes, &["graph=capture"]).len();
     for (count, first) in (1..=8).chain([1, 8, 3, 8, 5]).zip(100..) {
@@ -300,4 +306,61 @@ fn batches_for_cpu_and_gpu_are_formed_for_any_size() {
     assert!(!log.contains("batches are formed for") && !log.contains("model 'cpu': prepared"));
     assert_eq!(rows(&server, "cpu"), [None, None]);
     leaves_nothing(server, &fakes);
+}
+
+/// Tensors above the size up to which they are staged in pinned memory.
+const ELEMENTS: usize = 128 << 10;
+
+#[track_caller]
+fn adds_large(server: &Running, first: f32) {
+    let tensor = |name: &str| {
+        let parameters = json!({ "binary_data_size": 4 * ELEMENTS });
+        json!({ "name": name, "datatype": "FP32", "shape": [1, ELEMENTS], "parameters": parameters })
+    };
+    let head = json!({
+        "inputs": [tensor("A"), tensor("B")],
+        "outputs": [{ "name": "SUM", "parameters": { "binary_data": true } }],
+    });
+    let head = head.to_string().into_bytes();
+    let length = head.len().to_string();
+    let values = (0..2 * ELEMENTS).map(|i| first + (i % ELEMENTS) as f32);
+    let body = [head, values.flat_map(f32::to_le_bytes).collect()].concat();
+    let headers = [("Inference-Header-Content-Length", length.as_str())];
+    let response = server.post("/v2/models/large/infer", &headers, body);
+    assert_eq!(response.status, 200, "{}", response.text());
+    let sums = &response.body[response.body.len() - 4 * ELEMENTS..];
+    let sum = |at: usize| f32::from_le_bytes(sums[4 * at..4 * at + 4].try_into().unwrap());
+    for at in [0, 1, ELEMENTS - 1] {
+        assert_eq!(sum(at), 2.0 * (first + at as f32), "{at}");
+    }
+}
+
+/// The first body finds no pinned block of its size, and the third finds it in use: the source of a
+/// copy is kept until the next batch. From then on there are two.
+#[test]
+fn large_bodies_for_a_gpu_are_received_into_pinned_memory() {
+    let fakes = Fakes::new();
+    let dims = ELEMENTS.to_string();
+    let large = SUM.replace("-1 4", &format!("-1 {dims}"));
+    let model = |server: Server, more: &str| {
+        server.model("large", config("large", &dims, more)).file("large/1/model.onnx", &large)
+    };
+    let running = model(server(&fakes), ON_GPU).start();
+    for first in 0..6u16 {
+        adds_large(&running, first.into());
+    }
+    leaves_nothing(running, &fakes);
+    let tensors = 2 * 4 * ELEMENTS as u64;
+    assert_eq!(fakes.reported("pinned_upload_bytes"), 4 * tensors);
+    // Without room in the pool, and for an instance on the CPU, bodies are received as before.
+    let fakes = Fakes::new();
+    for (flag, more) in [
+        ("--pinned-memory-pool-byte-size=0", ON_GPU),
+        ("--pinned-memory-pool-byte-size=100000000", "instance_group { kind: KIND_CPU }"),
+    ] {
+        let running = model(server(&fakes).flag(flag), more).start();
+        (0..3u16).for_each(|first| adds_large(&running, first.into()));
+        assert!(running.stop().success());
+    }
+    assert_eq!(fakes.reported("pinned_upload_bytes"), 0);
 }

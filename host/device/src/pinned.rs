@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::{LedgerHolder, LedgerOwner, LedgerTable, MemoryTag};
 
@@ -17,6 +18,8 @@ pub struct PinnedPool {
     /// Bytes that may be pinned.
     limit: u64,
     state: Mutex<PinnedPoolState>,
+    /// Size of a block that a thread wanted which must not wait for pinning; 0 = none.
+    wanted: AtomicUsize,
     /// `PinnedPoolState::used`, by owner and holder.
     tagged: LedgerTable,
 }
@@ -39,7 +42,8 @@ unsafe impl Sync for PinnedAddress {}
 
 impl PinnedPool {
     pub(super) fn new(api: &'static CudaApi, limit: u64) -> Self {
-        Self { api, limit, state: Mutex::default(), tagged: LedgerTable::new() }
+        let (state, wanted) = (Mutex::default(), AtomicUsize::new(0));
+        Self { api, limit, state, wanted, tagged: LedgerTable::new() }
     }
 
     /// A block for copies to and from any device; pinned through `context`, entered under `tag`.
@@ -76,6 +80,30 @@ impl PinnedPool {
                 state.held -= class as u64;
                 Err(e)
             }
+        }
+    }
+
+    /// A block that is pinned already. Without one, the next [`PinnedPool::pin_wanted`] adds one of
+    /// this size. For threads that must not wait for the driver.
+    pub fn take_pinned(&'static self, bytes: usize, tag: MemoryTag) -> Option<PinnedMemory> {
+        let class = size_class(bytes).filter(|class| *class as u64 <= self.limit)?;
+        let taken = self.take_free(class, bytes, tag);
+        if taken.is_none() {
+            self.wanted.store(bytes, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Pins the block that [`PinnedPool::take_pinned`] lacked last, if the limit leaves room for it.
+    pub fn pin_wanted(&'static self, context: &'static CudaContext) {
+        if self.wanted.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let bytes = self.wanted.swap(0, Ordering::Relaxed);
+        let fits = |class: &usize| self.state.lock().held + *class as u64 <= self.limit;
+        if bytes > 0 && size_class(bytes).is_some_and(|class| fits(&class)) {
+            // Free from now on. A failure costs speed only.
+            drop(self.alloc(context, bytes, MemoryTag::default()));
         }
     }
 

@@ -10,6 +10,7 @@ use trtserver_base::error::Result;
 use trtserver_base::stats::{FailureReason, VersionStats};
 use trtserver_plugin_host::request_metadata::check_metadata_size;
 use trtserver_proto::v2::ModelConfig;
+use trtserver_request::buffer::InputPool;
 use trtserver_request::{InferRequest, ModelSignature};
 use trtserver_scheduler::Scheduler;
 
@@ -36,6 +37,8 @@ pub struct OpenVersion {
     pub for_begun_sequences: bool,
     /// Inputs received into this arena reach an isolated model without a copy.
     pub arena: Option<Arc<Arena>>,
+    /// Memory for large bodies, if all instances are on GPUs in this process.
+    pub input_pool: Option<Arc<dyn InputPool>>,
 }
 
 impl OpenVersion {
@@ -105,6 +108,7 @@ impl OpenVersion {
             ending: Arc::clone(&self.ending),
             for_begun_sequences: self.for_begun_sequences,
             arena: self.arena.clone(),
+            input_pool: self.input_pool.clone(),
         }
     }
 }

@@ -29,5 +29,6 @@ pub fn served_by(
         ending: Arc::default(),
         for_begun_sequences: false,
         arena: None,
+        input_pool: None,
     })
 }

@@ -52,8 +52,27 @@ enum BufferOrigin {
     Heap(NonNull<u8>, Layout, MemoryTag),
     /// The pool of large blocks.
     Pool(MappedPages, MemoryReservation),
+    /// Memory that another part of the host provides.
+    Provided(#[allow(dead_code, reason = "returns the block when dropped")] Box<dyn InputBlock>),
     /// Memory shared with another process.
     Arena(#[allow(dead_code, reason = "returns the block when dropped")] ArenaBlock),
+}
+
+/// Memory in which large requests for some model are best received, such as pinned memory. Its size
+/// is limited.
+pub trait InputPool: Send + Sync {
+    /// A block of at least `len` bytes, aligned to [`ALIGN`], with the content of its last user;
+    /// `None` if there is none at once.
+    fn block(&self, len: usize, tag: MemoryTag) -> Option<Box<dyn InputBlock>>;
+}
+
+/// A block of an [`InputPool`], which gets it back when this is dropped.
+///
+/// # Safety
+/// The memory at [`InputBlock::ptr`] has as many initialised bytes as were asked for, and nothing
+/// else uses it.
+pub unsafe trait InputBlock: Send + Sync {
+    fn ptr(&self) -> NonNull<u8>;
 }
 
 /// Process-wide: tensors are made and dropped everywhere, also in functions that backends call.
@@ -140,6 +159,13 @@ impl AlignedBuf {
             .or_else(|| Self::allocate(BUFFERS.arena.get(), len, len < pool::MIN_SIZE, tag, unpaid))
     }
 
+    /// As [`AlignedBuf::try_for_input`], in a block of `pool`, whose size is limited, so that the
+    /// memory budget does not pay for it; `None` if there is none at once.
+    pub fn try_in_pool(pool: &dyn InputPool, len: usize, tag: MemoryTag) -> Option<Self> {
+        let block = pool.block(len, tag)?;
+        Some(Self { ptr: block.ptr(), len, origin: BufferOrigin::Provided(block) })
+    }
+
     /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client
     /// chooses.
     pub fn copy_parts(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
@@ -170,11 +196,15 @@ impl AlignedBuf {
         Ok(block.filled(parts))
     }
 
-    /// What pays for the buffer: `None` if it is small, or lies in an arena, whose size is limited.
+    /// What pays for the buffer: `None` if it is small, or lies in an arena or an [`InputPool`],
+    /// whose size is limited.
     pub fn reservation(&mut self) -> Option<&mut MemoryReservation> {
         match &mut self.origin {
             BufferOrigin::Pool(_, reservation) => Some(reservation),
-            BufferOrigin::Empty | BufferOrigin::Heap(..) | BufferOrigin::Arena(_) => None,
+            BufferOrigin::Empty
+            | BufferOrigin::Heap(..)
+            | BufferOrigin::Provided(_)
+            | BufferOrigin::Arena(_) => None,
         }
     }
 
@@ -323,7 +353,7 @@ impl Drop for AlignedBuf {
                 unsafe { dealloc(base.as_ptr(), layout) }
             }
             BufferOrigin::Pool(pages, reservation) => pool::return_pages(pages, reservation),
-            BufferOrigin::Empty | BufferOrigin::Arena(_) => {}
+            BufferOrigin::Empty | BufferOrigin::Provided(_) | BufferOrigin::Arena(_) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ mod install;
 mod models;
 mod onnx_model;
 mod onnx_runtime;
+mod onnx_steps;
 mod region;
 mod report;
 mod tensors;

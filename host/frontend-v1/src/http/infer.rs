@@ -80,7 +80,8 @@ async fn run<B: ReceivedBody>(
             let arena = call.served.arena.as_ref();
             let tag = signature.owner.tag(LedgerHolder::Input);
             let length = Some(length);
-            let spec = BodySpec { length, limit: expected as u64, aligned_at: 0, arena, tag };
+            let (limit, pool) = (expected as u64, call.served.input_pool.as_deref());
+            let spec = BodySpec { length, limit, aligned_at: 0, arena, pool, tag };
             collect_body(body, spec).await
         }
     };

@@ -169,7 +169,8 @@ impl InferHead {
         let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
         let arena = served.arena.as_ref();
         let tag = served.signature.owner.tag(LedgerHolder::Input);
-        let spec = BodySpec { length: self.length, limit: most, aligned_at, arena, tag };
+        let (length, pool) = (self.length, served.input_pool.as_deref());
+        let spec = BodySpec { length, limit: most, aligned_at, arena, pool, tag };
         let body = receive::receive_body(body, spec, too_large).await?;
         if self.compressed {
             Box::pin(receive::decompress_body(body, limit, tag)).await

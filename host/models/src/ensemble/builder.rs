@@ -114,6 +114,7 @@ impl EnsembleBuilder {
             ending: Arc::default(),
             for_begun_sequences: false,
             arena: None,
+            input_pool: None,
         }))
     }
 }

@@ -31,12 +31,14 @@ use trtserver_model_files::FilePlaces;
 use trtserver_model_store::ModelDir;
 use trtserver_plugin_host::ModelFacts;
 use trtserver_plugin_host::backend::{CompletedConfig, PluginBackend};
+use trtserver_plugin_host::batch::gpu::pinned_inputs::PinnedInputs;
 use trtserver_plugin_host::isolation::{Isolation, choose_isolation};
 use trtserver_plugin_host::load_priority;
 use trtserver_plugin_host::model::BackendModel;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::ModelSignature;
+use trtserver_request::buffer::InputPool;
 use trtserver_scheduler::{RequestQueue, Scheduler};
 
 /// A version's number, and the state of its backend from the completion of the configuration.
@@ -152,6 +154,8 @@ impl VersionBuilder {
         let Some(first) = models.first() else {
             return Err(Error::internal(format!("{} has no instances", self.subject(number))));
         };
+        let others = plans.iter().any(|plan| plan.kind != Kind::Gpu);
+        let gpu = plans.first().map(|plan| plan.device).filter(|_| !others);
         let has_gpu = plans.iter().any(|plan| plan.kind == Kind::Gpu);
         let in_order = self.scheduling.in_order;
         let queue = RequestQueue::new(
@@ -209,6 +213,7 @@ impl VersionBuilder {
             ending: Arc::clone(&self.ending),
             for_begun_sequences: false,
             arena: first.model.arena(),
+            input_pool: input_pool(&first.model, gpu),
         }))
     }
 
@@ -387,6 +392,15 @@ struct SharedByInstances<'a> {
 struct OpenFile {
     file: String,
     model: Arc<BackendModel>,
+}
+
+/// Pinned memory for large bodies of a model whose instances are all on GPUs, the first on `gpu`.
+fn input_pool(model: &BackendModel, gpu: Option<i32>) -> Option<Arc<dyn InputPool>> {
+    if model.is_isolated() || !model.backend.facts.takes_gpu_memory() {
+        return None;
+    }
+    let device = trtserver_device::find_gpu(gpu?).ok()?;
+    Some(Arc::new(PinnedInputs(device)))
 }
 
 /// Threads per instance for the framework: the cores available to this process (cgroup limits

@@ -15,6 +15,7 @@
 //!        ├─ prepared.rs       its sessions, opened and warmed
 //!        ├─ buckets.rs        which sizes, for which models
 //!        ├─ row_proof.rs      whether batches may be padded
+//!        ├─ step_times.rs     how long the steps of a batch take
 //!        └─ fixed_session.rs, fixed_block.rs   a session of one size, in memory that stays
 //! ```
 
@@ -28,6 +29,7 @@ mod prepared;
 mod prepared_instance;
 mod row_proof;
 pub mod session;
+mod step_times;
 mod tensors;
 
 pub use prepared::open_prepared;

@@ -3,6 +3,7 @@
 use super::arena_report::ArenaReport;
 use super::fixed_block::InputSource;
 use super::prepared::PreparedSessions;
+use super::step_times::StepTimes;
 use super::tensors::download_input;
 use crate::model::OnnxModel;
 use trtserver_framework::execute::Executor;
@@ -26,12 +27,14 @@ pub struct PreparedInstance {
     blocks: InputBlocks,
     failed: Vec<bool>,
     device: Device,
+    times: StepTimes,
 }
 
 impl PreparedInstance {
     pub fn new(sessions: PreparedSessions, device: Device, scope: &Scope) -> Self {
         let report = ArenaReport::new(&sessions.model().name, &device, scope);
         report.report(Some(sessions.arena_bytes()));
+        let times = StepTimes::new(&sessions.model().name, scope);
         Self {
             report,
             sessions,
@@ -40,6 +43,7 @@ impl PreparedInstance {
             blocks: InputBlocks::default(),
             failed: Vec::new(),
             device,
+            times,
         }
     }
 
@@ -53,6 +57,7 @@ impl PreparedInstance {
 
     /// Chooses the session for `rows` rows, and begins to check inputs.
     fn begin(&mut self, rows: usize) -> Result<(), PluginFault> {
+        self.times.begin();
         self.sessions.choose(rows)?;
         self.requested.clear();
         self.claims.begin(self.sessions.model().plan.inputs.len());
@@ -133,17 +138,23 @@ impl PreparedInstance {
         &mut self,
         rows: usize,
         outlet: &mut impl OutputOutlet,
+        batch: &Batch<'_>,
     ) -> Result<Result<(), PluginFault>, PluginFault> {
         if self.requested.is_empty() {
             return Ok(Ok(()));
         }
+        self.times.inputs_written();
         let ran = self.sessions.run(rows, &self.device);
+        batch.mark_compute_end();
+        self.times.run_ended();
         self.report.count_run(|| Some(self.sessions.arena_bytes()));
         if let Err(fault) = ran {
             return Err(fault.within(format_args!("model '{}'", self.model().name)));
         }
         let session = self.sessions.session();
-        Ok(session.pass_outputs(rows, &self.requested, outlet, &self.device))
+        let passed = session.pass_outputs(rows, &self.requested, outlet, &self.device);
+        self.times.outputs_passed();
+        Ok(passed)
     }
 }
 
@@ -174,9 +185,7 @@ impl Executor for PreparedInstance {
     fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<PluginFault>, PluginFault> {
         let mut outlet = batch;
         batch.mark_compute_start();
-        let ran = self.run(batch.rows(), &mut outlet);
-        batch.mark_compute_end();
-        match ran {
+        match self.run(batch.rows(), &mut outlet, batch) {
             Ok(Ok(())) => Ok(None),
             // Each request gets its own error, or its own outputs.
             Ok(Err(fault)) | Err(fault) => Ok(Some(fault)),
@@ -202,7 +211,7 @@ impl Executor for PreparedInstance {
         }
         self.sessions.add_requested(&mut self.requested, request)?;
         let mut response = request.new_response().map_err(PluginFault::from)?;
-        self.run(rows, &mut response)??;
+        self.run(rows, &mut response, batch)??;
         response.send().map_err(PluginFault::from)
     }
 

@@ -6,6 +6,7 @@ mod kernels; // sums by a kernel, alone and in batches
 mod latency; // time beyond the bare driver calls
 mod memory; // device memory over many requests
 mod onnx; // ONNX models on CUDA
+mod onnx_buckets; // prepared batch sizes of ONNX models
 mod overlap; // copies beside kernels
 mod shared_memory; // regions of this process
 mod tensorrt; // plans, with the real library
@@ -58,13 +59,18 @@ pub const ALL: &[Check] = &[
         run: onnx::speed,
     },
     Check {
+        name: "onnx-buckets",
+        what: "prepared batch sizes: one image within 200 us of a bare run, 90 % of the throughput of the largest size",
+        run: onnx_buckets::run,
+    },
+    Check {
         name: "onnx-priorities",
         what: "a model of PRIORITY_MAX beside one of PRIORITY_MIN: 99th percentile within 1.3 times",
         run: onnx::priorities,
     },
     Check {
         name: "onnx-memory",
-        what: "device memory of ONNX models is flat over 100,000 requests",
+        what: "device memory of ONNX models is flat over 100,000 requests, or 40 s of them",
         run: onnx::memory,
     },
     Check {

@@ -4,6 +4,7 @@
 use crate::cuda::Driver;
 use crate::onnx_model::{CLASSES, IMAGE, SIDE, config, resnet};
 use crate::onnx_runtime::{Bare, library};
+use crate::onnx_steps::{host_steps, plugin_steps, prepared_runs};
 use crate::region::Region;
 use crate::report::{CheckResult, Outcome};
 use crate::tensors::{mean_time_of, median, served};
@@ -18,6 +19,10 @@ use trtserver_tests::{Running, Server};
 const ROWS: usize = 8;
 const CLIENTS: usize = 4;
 const REQUESTS: usize = 200;
+/// Requests of one image: several lines of the plugin's log.
+const ONE_IMAGE: usize = 600;
+/// How long the requests of the memory check may take.
+const MEMORY_TIME: Duration = Duration::from_secs(40);
 /// Part of the bare loop's throughput that the server must reach.
 const THROUGHPUT: f64 = 0.95;
 /// What the server may add to a request of one image.
@@ -30,7 +35,7 @@ const MARGIN: u64 = 4 << 20;
 const ON_GPU: &str = "instance_group { kind: KIND_GPU gpus: 0 }";
 
 /// Runs `check` with the library, unless it is missing or the driver is a test double.
-fn with_library(driver: &Driver, check: impl FnOnce(PathBuf) -> CheckResult) -> CheckResult {
+pub fn with_library(driver: &Driver, check: impl FnOnce(PathBuf) -> CheckResult) -> CheckResult {
     if driver.is_test_double() {
         return Ok(Outcome::Skip("ONNX Runtime for GPUs does not run on a test double".to_owned()));
     }
@@ -40,14 +45,14 @@ fn with_library(driver: &Driver, check: impl FnOnce(PathBuf) -> CheckResult) -> 
     }
 }
 
-fn server(library: &std::path::Path) -> Server {
+pub fn server(library: &std::path::Path) -> Server {
     install::server()
         .backend_dir(install::dist().join("backends"))
         .flag(format!("--backend-config=onnxruntime,library={}", library.display()))
         .flag("--allow-client-shm=true")
 }
 
-fn images(rows: usize) -> Vec<f32> {
+pub fn images(rows: usize) -> Vec<f32> {
     (0..rows * IMAGE).map(|i| (i % 251) as f32 / 251.0).collect()
 }
 
@@ -55,6 +60,7 @@ pub fn speed(driver: &Driver, _: &Options) -> CheckResult {
     with_library(driver, |library| {
         let model = resnet(64);
         let server = server(&library)
+            .flag("--log-verbose=1")
             .model("resnet", config("resnet", ON_GPU))
             .file("resnet/1/model.onnx", &model)
             .start();
@@ -95,15 +101,23 @@ fn latency(
     let mut bare = Bare::open(library, model, Some(0), 1)?;
     (0..20).try_for_each(|_| bare.run(image).map(drop))?;
     let alone = median(REQUESTS, || bare.run(image).map(drop))?;
-    let statistics = || served(&server.get("/v2/models/resnet/stats").json());
+    let statistics = || server.get("/v2/models/resnet/stats").json();
     mean_time_of(server.http(), &batch("resnet", 1), ok, 1, 20)?;
-    let (count, time) = statistics()?;
-    mean_time_of(server.http(), &batch("resnet", 1), ok, 1, REQUESTS)?;
-    let (count, time) = (statistics()?.0 - count, statistics()?.1 - time);
-    let inside = time / count.max(1) as u32;
+    let before = statistics();
+    mean_time_of(server.http(), &batch("resnet", 1), ok, 1, ONE_IMAGE)?;
+    let after = statistics();
+    let ((earlier, start), (count, time)) = (served(&before)?, served(&after)?);
+    let inside = (time - start) / (count - earlier).max(1) as u32;
+    let steps = host_steps(&before, &after).unwrap_or_default();
+    let log = server.log();
+    let plugin = plugin_steps(&log, "resnet").unwrap_or("nothing in the log");
+    let runs = prepared_runs(&log, "resnet");
     Ok((
         inside.saturating_sub(alone),
-        format!("one image: bare {alone:.1?}, in the server {inside:.1?}"),
+        format!(
+            "one image: bare {alone:.1?}, in the server {inside:.1?}; steps of the server: {steps}, of the plugin: \
+             {plugin}; runs at load: {runs:?}"
+        ),
     ))
 }
 
@@ -163,7 +177,7 @@ pub fn memory(driver: &Driver, options: &Options) -> CheckResult {
     with_library(driver, |library| {
         let context = driver.context(&driver.devices()[0])?;
         let group = "instance_group { kind: KIND_GPU gpus: 0 count: 2 }\ndynamic_batching { }";
-        // Small, so that the requests take minutes and not hours.
+        // Small, so that many requests fit into the time.
         let server = server(&library)
             .model("small", config("small", group))
             .file("small/1/model.onnx", resnet(4))
@@ -172,28 +186,36 @@ pub fn memory(driver: &Driver, options: &Options) -> CheckResult {
         let load = |requests: usize| {
             mean_time_of(server.http(), &batch("small", 1), ok, ROWS, requests.div_ceil(ROWS))
         };
-        load(options.requests / 20)?;
+        let begin = Instant::now();
+        // The arenas grow in the first ones.
+        load((options.requests / 20).clamp(ROWS, 800))?;
         let used = || context.memory().map(|(free, total)| total - free);
-        let before = used()?;
-        let time = load(options.requests)?;
-        let after = used()?;
+        let (before, start, mut done) = (used()?, Instant::now(), 0);
+        while done < options.requests && begin.elapsed() < MEMORY_TIME {
+            // Small pieces, so that a slow machine ends in time, too.
+            let piece = (options.requests - done).min(ROWS * 100);
+            load(piece)?;
+            done += piece;
+        }
+        let (time, after) = (start.elapsed(), used()?);
         let figures = format!(
-            "{} requests: {before} bytes of the GPU in use before, {after} after; {:.0} requests/s",
+            "{done} of {} requests in at most {MEMORY_TIME:?}: {before} bytes of the GPU in use before, {after} after; \
+             {:.0} requests/s",
             options.requests,
-            1.0 / time.as_secs_f64()
+            done as f64 / time.as_secs_f64()
         );
         if after <= before + MARGIN { Ok(Outcome::Pass(figures)) } else { Err(figures) }
     })
 }
 
 /// Images in shared memory, registered as `images`.
-fn register(server: &Running, images: &[f32]) -> Result<Region, String> {
+pub fn register(server: &Running, images: &[f32]) -> Result<Region, String> {
     let bytes: Vec<u8> = images.iter().flat_map(|value| value.to_le_bytes()).collect();
     Region::register(server, "images", &bytes)
 }
 
 /// A request for the scores of the first images of the region, as binary data.
-fn batch(model: &str, rows: usize) -> Vec<u8> {
+pub fn batch(model: &str, rows: usize) -> Vec<u8> {
     let body = json!({
         "inputs": [{ "name": "X", "datatype": "FP32", "shape": [rows, 3, SIDE, SIDE],
                      "parameters": { "shared_memory_region": "images", "shared_memory_byte_size": 4 * rows * IMAGE } }],
@@ -202,7 +224,7 @@ fn batch(model: &str, rows: usize) -> Vec<u8> {
     request("POST", &format!("/v2/models/{model}/infer"), &[], body.to_string().as_bytes())
 }
 
-fn ok(response: &Response) -> Result<(), String> {
+pub fn ok(response: &Response) -> Result<(), String> {
     match response.status {
         200 => Ok(()),
         status => Err(format!("status {status}: {}", response.text())),

@@ -9,6 +9,7 @@
 //! stream that uses it last.
 
 mod download;
+pub mod pinned_inputs;
 mod resident;
 mod upload;
 

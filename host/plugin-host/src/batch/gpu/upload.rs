@@ -45,7 +45,10 @@ impl GpuInstance {
         if parts.is_empty() {
             return;
         }
-        let Err(e) = self.upload(requests, &parts) else { return };
+        let uploaded = self.upload(requests, &parts);
+        // While the device copies.
+        self.streams.device.pinned().pin_wanted(self.streams.device.context());
+        let Err(e) = uploaded else { return };
         if e.code != Code::ResourceExhausted || requests.len() == 1 || keeps_batch(requests) {
             return fail_all(requests, &self.fault(e));
         }
