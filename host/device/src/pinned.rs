@@ -100,10 +100,21 @@ impl PinnedPool {
             return;
         }
         let bytes = self.wanted.swap(0, Ordering::Relaxed);
-        let fits = |class: &usize| self.state.lock().held + *class as u64 <= self.limit;
-        if bytes > 0 && size_class(bytes).is_some_and(|class| fits(&class)) {
-            // Free from now on. A failure costs speed only.
-            drop(self.alloc(context, bytes, MemoryTag::default()));
+        let Some(class) = size_class(bytes).filter(|_| bytes > 0) else { return };
+        let Ok(_entered) = context.enter() else { return };
+        let mut state = self.state.lock();
+        if state.held + class as u64 > self.limit {
+            return;
+        }
+        state.held += class as u64;
+        drop(state);
+        // A block that is free by now would be missing for the next request in its place.
+        let pinned = self.pin(context, class);
+        let mut state = self.state.lock();
+        match pinned {
+            Ok(address) => state.free.entry(class).or_default().push(address),
+            // It costs speed only.
+            Err(_) => state.held -= class as u64,
         }
     }
 

@@ -125,6 +125,35 @@ fn pinned_blocks_are_reused_up_to_the_limit() {
 }
 
 #[test]
+fn wanted_block_is_pinned_later_unless_the_limit_forbids_it() {
+    let fake = FakeCuda::new(&[("FAIL", "cuMemHostAlloc:1:2")]);
+    let settings = DeviceSettings { pinned_pool: 64 << 10, ..DeviceSettings::default() };
+    let driver = fake.open_with(&settings).unwrap();
+    let (pool, context) = (driver.pinned(), driver.device(0).unwrap().context());
+    let take = || pool.take_pinned(30_000, LedgerHolder::Input.into());
+    pool.pin_wanted(context);
+    assert_eq!(fake.count("cuMemHostAlloc"), 0, "nothing was wanted");
+    assert!(take().is_none());
+    pool.pin_wanted(context);
+    assert!((take().is_none(), pool.bytes().held) == (true, 0), "the driver has refused");
+    pool.pin_wanted(context);
+    pool.pin_wanted(context);
+    let first = take().unwrap();
+    assert!(take().is_none());
+    // A block that comes back in between is not the one that was missing.
+    drop(first);
+    pool.pin_wanted(context);
+    let both = [take().unwrap(), take().unwrap()];
+    assert!(take().is_none());
+    pool.pin_wanted(context);
+    assert!(take().is_none(), "beyond the limit");
+    assert!(pool.take_pinned(1 << 30, LedgerHolder::Input.into()).is_none());
+    drop(both);
+    assert_eq!(fake.count("cuMemHostAlloc"), 3);
+    assert_eq!(pool.bytes().held, 65536);
+}
+
+#[test]
 fn failure_to_pin_leaves_the_pool_usable() {
     let fake = FakeCuda::new(&[("FAIL", "cuMemHostAlloc:1:2")]);
     let device = fake.device();

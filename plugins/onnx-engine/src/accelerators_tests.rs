@@ -82,7 +82,7 @@ fn accelerators_that_cannot_be_used_are_refused() {
         ),
         (
             config(true, false, &[(true, "tensorrt", &[("trt_cuda_graph_enable", "1")])]),
-            "parameter 'trt_cuda_graph_enable': a CUDA graph needs inputs and outputs at fixed addresses",
+            "parameter 'trt_cuda_graph_enable': CUDA graphs are offered for sessions of the CUDA provider only",
         ),
         (
             config(true, false, &[(true, "tensorrt", &[("precision_mode", "FP8")])]),
@@ -169,6 +169,17 @@ fn convolution_search_is_heuristic_unless_accelerator_or_model_says_otherwise() 
         let others = &all.gpu[..all.gpu.len() - 1];
         assert!(others.iter().all(|other| !other.options.contains_key(KEY)), "{others:?}");
     }
+}
+
+/// Which sessions run as graphs is decided when they are opened.
+#[test]
+fn option_for_graphs_is_taken_out() {
+    let asks = [(true, "cuda", &[("enable_cuda_graph", "1"), ("use_tf32", "0")][..])];
+    let mut all = plan(&config(true, false, &asks)).unwrap();
+    assert_eq!(all.take_graph_option().as_deref(), Some("1"));
+    assert_eq!(all.take_graph_option(), None);
+    assert!(!all.gpu[0].options.contains_key("enable_cuda_graph"));
+    assert_eq!(all.gpu[0].options["use_tf32"], "0");
 }
 
 #[test]
