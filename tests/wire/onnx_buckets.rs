@@ -118,6 +118,28 @@ fn each_session_runs_one_batch_size_as_a_graph() {
 }
 
 #[test]
+fn graphs_of_one_session_share_its_weights() {
+    let fakes = Fakes::new();
+    let shared = format!("{ON_GPU}{}", parameter("batch_buckets_share_weights", "1"));
+    let server = server(&fakes).fake("m", SUM, &shared).start();
+    server.wait_for_log_with(&[
+        "model 'm': prepared for batches of 1, 2, 4, 8 rows with",
+        "in one session;",
+    ]);
+    assert_eq!(logged(&fakes, &["session CUDA"]).len(), 1);
+    assert_eq!(logged(&fakes, &["graph=capture"]).len(), 4);
+    let at_load = logged(&fakes, &["run CUDA"]).len();
+    for (count, first) in [8, 1, 3, 5, 2, 8].into_iter().zip(50..) {
+        adds(&server, "m", count, first);
+    }
+    let served: Vec<_> = logged(&fakes, &["run CUDA"]).split_off(at_load);
+    let replays = |line: &String| line.contains("changed=false graph=replay");
+    assert!(served.len() == 6 && served.iter().all(replays), "{served:?}");
+    assert_eq!(rows(&server, "m"), [Some(27.0), Some(1.0 + 3.0)]);
+    leaves_nothing(server, &fakes);
+}
+
+#[test]
 fn without_prepared_sizes_the_library_sees_every_change() {
     let fakes = Fakes::new();
     let off = format!("{ON_GPU}{}", parameter("batch_buckets", "0"));

@@ -85,7 +85,8 @@ impl ModelSource {
         }
         if !config.facts.gpu_instances {
             let own = params().map(|(key, _)| key);
-            let own = own.filter(|key| [buckets::BUCKETS, buckets::GRAPHS].contains(key));
+            let own = own
+                .filter(|key| [buckets::BUCKETS, buckets::GRAPHS, buckets::SHARED].contains(key));
             accelerators.ineffective.extend(own.map(str::to_owned));
         }
         for parameter in &accelerators.ineffective {

@@ -16,9 +16,13 @@ use trtserver_plugin_api::abi::types::dtype;
 pub const BUCKETS: &str = "batch_buckets";
 /// Parameter of a model, and option of the CUDA provider: whether runs are replays of CUDA graphs.
 pub const GRAPHS: &str = "enable_cuda_graph";
+/// Parameter of a model: whether the graphs of all sizes belong to one session, so that weights are
+/// in memory once.
+pub const SHARED: &str = "batch_buckets_share_weights";
 /// Settings of the backend: the same for all models that do not say.
 pub const BUCKETS_SETTING: &str = "batch-buckets";
 pub const GRAPHS_SETTING: &str = "enable-cuda-graph";
+pub const SHARED_SETTING: &str = "batch-buckets-share-weights";
 
 /// Whether something is done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,6 +54,9 @@ impl Switch {
 pub struct BucketSwitches {
     pub buckets: Switch,
     pub graphs: Switch,
+    /// Automatic is off: it is not yet known from a GPU that no operator frees memory that an
+    /// earlier graph of its session uses.
+    pub shared: Switch,
 }
 
 impl BucketSwitches {
@@ -61,7 +68,11 @@ impl BucketSwitches {
             None => Ok(Switch::Automatic),
             Some(value) => Switch::parse(&format!("setting '{key}'"), value),
         };
-        Ok(Self { buckets: read(BUCKETS_SETTING)?, graphs: read(GRAPHS_SETTING)? })
+        Ok(Self {
+            buckets: read(BUCKETS_SETTING)?,
+            graphs: read(GRAPHS_SETTING)?,
+            shared: read(SHARED_SETTING)?,
+        })
     }
 
     /// These, as far as a model's parameters say nothing else.
@@ -73,6 +84,7 @@ impl BucketSwitches {
             let switch = match key {
                 BUCKETS => &mut self.buckets,
                 GRAPHS => &mut self.graphs,
+                SHARED => &mut self.shared,
                 _ => continue,
             };
             *switch = Switch::parse(&format!("parameter '{key}'"), value)?;

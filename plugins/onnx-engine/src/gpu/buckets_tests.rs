@@ -113,11 +113,12 @@ fn models_that_cannot_be_padded_are_told_why() {
 fn parameters_of_the_model_come_before_settings() {
     let settings = |key: &str| (key == BUCKETS_SETTING).then_some("0");
     let defaults = BucketSwitches::from_settings(settings).unwrap();
-    let expected = BucketSwitches { buckets: Switch::Off, graphs: Switch::Automatic };
+    let expected = BucketSwitches { buckets: Switch::Off, ..BucketSwitches::default() };
     assert_eq!(defaults, expected);
-    let params = [("other", "x"), (BUCKETS, "auto"), (GRAPHS, "true")];
+    let params = [("other", "x"), (BUCKETS, "auto"), (GRAPHS, "true"), (SHARED, "0")];
     let own = defaults.with_parameters(params.into_iter()).unwrap();
-    assert_eq!(own, BucketSwitches { buckets: Switch::Automatic, graphs: Switch::On });
+    let (buckets, graphs, shared) = (Switch::Automatic, Switch::On, Switch::Off);
+    assert_eq!(own, BucketSwitches { buckets, graphs, shared });
     let wrong = defaults.with_parameters([(GRAPHS, "yes")].into_iter()).unwrap_err();
     assert_eq!(wrong.text, "parameter 'enable_cuda_graph' must be 0, 1 or auto, not 'yes'");
 }

@@ -40,6 +40,7 @@ use crate::model::OnnxModel;
 use crate::outputs::add_requested;
 use arena_report::ArenaReport;
 use session::GpuSession;
+use std::sync::Arc;
 use std::time::Duration;
 use tensors::BoundTensors;
 use trtserver_framework::execute::Executor;
@@ -74,7 +75,7 @@ pub struct GpuInstance {
 impl GpuInstance {
     /// `model` has a session on the device.
     pub fn new(model: OnnxModel, device: Device, scope: &Scope) -> Result<Self, PluginFault> {
-        let session = GpuSession::new(model, device.id())?;
+        let session = GpuSession::new(Arc::new(model), device.id(), None)?;
         let report = ArenaReport::new(&session.model.name, &device, scope);
         report.report(session.arena_bytes());
         Ok(Self { bound: BoundTensors::default(), session, device, report })

@@ -14,6 +14,7 @@ use super::row_proof::expect_independent_rows;
 use super::session::GpuSession;
 use crate::model::{ModelSource, OnnxModel, SessionVariant};
 use crate::outputs::add_requested;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
@@ -30,6 +31,8 @@ pub struct PreparedSessions {
     times: Vec<Duration>,
     /// Zeros for padding.
     zeros: Option<HostMemory>,
+    /// All sizes are graphs of one session.
+    shared: bool,
     /// The session of the present batch.
     current: usize,
     rows_counter: Option<Counter>,
@@ -151,25 +154,34 @@ fn open_all(
     let begin = Instant::now();
     let facts = &source.config.facts;
     let sizes = bucket_sizes(&facts.preferred_sizes, source.config.max_batch_size);
+    let shared = graph && source.switches.shared == Switch::On;
     let mut used = 0;
     let mut opened = Vec::with_capacity(sizes.len());
     // The largest first: it needs most memory, and shows whether rows are independent.
     for &rows in sizes.iter().rev() {
-        let variant = SessionVariant { graph, limit: source.memory_left(used)? };
-        let model = source.open(Some(device), &variant, scope).map_err(PluginFault::from);
-        // A session for any size is opened in the same way as the first one without a graph.
-        let of_model = opened.is_empty() && !graph;
-        let model = model.map_err(|fault| match of_model {
-            true => PreparedFault::Model(fault),
-            false => PreparedFault::Session(fault),
-        })?;
-        let mut session = fix_session(model, &source.config, rows, graph, (device, scope))?;
+        let model = match opened.first() {
+            Some((FixedSession { session, .. }, _)) if shared => Arc::clone(&session.model),
+            _ => {
+                let variant = SessionVariant { graph, limit: source.memory_left(used)? };
+                let model = source.open(Some(device), &variant, scope).map_err(PluginFault::from);
+                // A session for any size is opened in the same way as the first one without a graph.
+                let of_model = opened.is_empty() && !graph;
+                Arc::new(model.map_err(|fault| match of_model {
+                    true => PreparedFault::Model(fault),
+                    false => PreparedFault::Session(fault),
+                })?)
+            }
+        };
+        let graph_id = shared.then_some(opened.len() + 1);
+        let fixed = fix_session(model, &source.config, rows, graph, graph_id, (device, scope));
+        let mut session = fixed?;
         let time = warm_up(&mut session, device)?;
         if opened.is_empty() && rows > 1 && source.switches.buckets != Switch::On {
             expect_independent_rows(&mut session, device).map_err(PreparedFault::Rows)?;
             session.mark_filled();
         }
-        used += session.session.arena_bytes().unwrap_or(0);
+        let arena = session.session.arena_bytes().unwrap_or(0);
+        used = if shared { arena } else { used + arena };
         opened.push((session, time));
     }
     opened.reverse();
@@ -185,24 +197,25 @@ fn open_all(
     let (all, times): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
     let [rows_counter, padding_counter] = count_rows(source, scope);
     let prepared =
-        PreparedSessions { all, times, zeros, current: 0, rows_counter, padding_counter };
+        PreparedSessions { all, times, zeros, shared, current: 0, rows_counter, padding_counter };
     prepared.describe(source, (device, scope), graph, begin.elapsed());
     Ok(prepared)
 }
 
 /// Binds the tensors of a new session.
 fn fix_session(
-    model: OnnxModel,
+    model: Arc<OnnxModel>,
     config: &Config,
     rows: usize,
     graph: WithGraphs,
+    graph_id: Option<usize>,
     (device, scope): (&Device, &Scope),
 ) -> Result<FixedSession, PluginFault> {
     if let Some(input) = model.plan.inputs.iter().find(|input| input.optional) {
         let text = format!("input '{}' has a default in the file", input.name);
         return Err(PluginFault::unsupported(text));
     }
-    let session = GpuSession::new(model, device.id())?;
+    let session = GpuSession::new(model, device.id(), graph_id)?;
     let fixed = FixedSession::new(session, config, rows, graph, (device, scope))?;
     match fixed.unknown_output().filter(|_| graph) {
         None => Ok(fixed),
@@ -260,16 +273,18 @@ impl PreparedSessions {
             true => format!("batches of {sizes} rows"),
             false => "its one shape".to_owned(),
         };
+        let sessions = match (self.shared, self.all.len()) {
+            (true, _) | (_, 1) => "one session".to_owned(),
+            (false, n) => format!("{n} sessions, each with weights of its own"),
+        };
         note(
             source,
             scope,
             format_args!(
-                "prepared for {what}{}: a run takes {times} us; {} bytes of GPU {} in {} sessions, each with weights of \
-                 its own; ready in {:.1} s",
+                "prepared for {what}{}: a run takes {times} us; {} bytes of GPU {} in {sessions}; ready in {:.1} s",
                 if graph { " with CUDA graphs" } else { "" },
                 self.device_bytes(),
                 device.id(),
-                self.all.len(),
                 took.as_secs_f64()
             ),
         );
@@ -283,7 +298,8 @@ impl PreparedSessions {
     }
 
     pub fn arena_bytes(&self) -> u64 {
-        self.all.iter().filter_map(|session| session.session.arena_bytes()).sum()
+        let sessions = if self.shared { &self.all[..1] } else { &self.all[..] };
+        sessions.iter().filter_map(|session| session.session.arena_bytes()).sum()
     }
 
     /// What the host is told: nothing of a model that does not batch.

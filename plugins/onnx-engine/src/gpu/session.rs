@@ -10,8 +10,9 @@ use ort_sys::{
     OrtAllocator, OrtAllocatorType, OrtDeviceMemoryType, OrtKeyValuePairs, OrtMemType,
     OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtRunOptions, OrtSession, OrtStatusPtr,
 };
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 use std::ptr;
+use std::sync::Arc;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::search::read_c_text;
 
@@ -23,7 +24,9 @@ pub struct GpuSession {
     /// memory. The others are read and written by nodes on the CPU.
     pub inputs_on_device: Vec<bool>,
     pub outputs_on_device: Vec<bool>,
-    pub model: OnnxModel,
+    /// Shared by the sizes that an instance is prepared for, where their graphs belong to one
+    /// session.
+    pub model: Arc<OnnxModel>,
 }
 
 // SAFETY: the library allows any thread to use a session and what belongs to it, one at a time.
@@ -53,8 +56,12 @@ type Places =
     unsafe extern "system" fn(*const OrtSession, *mut *const OrtMemoryInfo, usize) -> OrtStatusPtr;
 
 impl GpuSession {
-    /// `model` has a session on that GPU.
-    pub fn new(model: OnnxModel, device_id: i32) -> Result<Self, PluginFault> {
+    /// `model` has a session on that GPU. `graph_id` tells the CUDA graphs of the session apart.
+    pub fn new(
+        model: Arc<OnnxModel>,
+        device_id: i32,
+        graph_id: Option<usize>,
+    ) -> Result<Self, PluginFault> {
         let runtime = model.session.runtime;
         let mut handles = Handles {
             runtime,
@@ -82,6 +89,11 @@ impl GpuSession {
             // the library would free pinned memory in a callback of the driver, which ends the
             // process.
             ort!(runtime, CreateRunOptions(&raw mut handles.run_options))?;
+            if let Some(id) = graph_id {
+                let id = CString::new(id.to_string()).unwrap_or_default();
+                let (options, key) = (handles.run_options, c"gpu_graph_id".as_ptr());
+                ort!(runtime, AddRunConfigEntry(options, key, id.as_ptr()))?;
+            }
             (
                 IoBinding::new(&model.session)?,
                 output_places(

@@ -43,9 +43,12 @@ struct RunHistory {
     /// the algorithms of its convolutions.
     rows: Option<i64>,
     runs: usize,
-    /// Inputs and outputs of the captured run. Replays use these addresses, whatever is bound.
-    captured: Option<(Vec<(String, Value)>, Vec<(String, Value)>)>,
+    /// Inputs and outputs of captured runs, by `gpu_graph_id`. Replays use these addresses, whatever is bound.
+    captured: BTreeMap<String, CapturedRun>,
 }
+
+/// Inputs and outputs by name.
+type CapturedRun = (Vec<(String, Value)>, Vec<(String, Value)>);
 
 pub struct Gpu {
     device: i32,
@@ -119,14 +122,18 @@ impl Session {
         inputs: &[(String, Value)],
         outputs: &[(String, Target)],
         wait: bool,
+        graph_id: &str,
     ) -> Result<Vec<Value>, String> {
         let Some(gpu) = &self.gpu else { return self.compute_all(inputs, outputs, wait) };
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = inputs.first().and_then(|(_, value)| value.shape.first().copied());
-        let changed = history.runs > 0 && history.rows != rows;
+        let replays = gpu.graph && history.captured.contains_key(graph_id);
+        // A replay searches nothing.
+        let changed = history.runs > 0 && history.rows != rows && !replays;
         history.rows = rows;
         history.runs += 1;
-        let step = match (gpu.graph, &history.captured) {
+        let captured = history.captured.get(graph_id);
+        let step = match (gpu.graph, captured) {
             (false, _) => "none",
             (true, None) => "capture",
             (true, Some(_)) => "replay",
@@ -147,7 +154,7 @@ impl Session {
         if !gpu.graph {
             return self.compute_all(inputs, outputs, wait);
         }
-        if let Some((inputs, outputs)) = &history.captured {
+        if let Some((inputs, outputs)) = captured {
             let outputs = outputs
                 .iter()
                 .map(|(name, value)| (name.clone(), Target::Value(Arc::clone(value))));
@@ -159,7 +166,7 @@ impl Session {
         });
         let fixed = fixed.collect::<Result<Vec<_>, _>>()?;
         let results = self.compute_all(inputs, outputs, wait)?;
-        history.captured = Some((inputs.to_vec(), fixed));
+        history.captured.insert(graph_id.to_owned(), (inputs.to_vec(), fixed));
         Ok(results)
     }
 

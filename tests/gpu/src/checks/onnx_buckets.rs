@@ -4,13 +4,14 @@
 use super::onnx::{batch, images, ok, register, server, with_library};
 use crate::Options;
 use crate::cuda::Driver;
-use crate::onnx_model::{config, resnet};
+use crate::onnx_model::{CLASSES, config, resnet};
 use crate::onnx_steps::{host_steps, plugin_steps, prepared_runs};
 use crate::report::{CheckResult, Outcome};
 use std::time::{Duration, Instant};
 use trtserver_tests::Running;
 use trtserver_tests::http1::Connection;
 
+const ROWS: usize = 8;
 const REQUESTS: usize = 512;
 const CLIENTS: usize = 16;
 const REQUESTS_PER_CLIENT: usize = 200;
@@ -25,22 +26,50 @@ pub fn run(driver: &Driver, _: &Options) -> CheckResult {
     with_library(driver, |library| {
         let model = resnet(64);
         let group = "instance_group { kind: KIND_GPU gpus: 0 }\ndynamic_batching { }";
+        let shared = format!(
+            "{group}\nparameters {{ key: \"batch_buckets_share_weights\" value {{ string_value: \"1\" }} }}"
+        );
         let server = server(&library)
             .flag("--log-verbose=1")
             .model("one", config("one", group))
             .file("one/1/model.onnx", &model)
             .model("many", config("many", group))
             .file("many/1/model.onnx", &model)
+            .model("shared", config("shared", &shared))
+            .file("shared/1/model.onnx", &model)
             .start();
-        let _region = register(&server, &images(1))?;
+        let _region = register(&server, &images(ROWS))?;
         let (one, one_is_good) = one_image(&server)?;
         let (many, many_is_good) = many_clients(&server)?;
+        let of_shared = shared_session(&server)?;
         let growth = server.get("/v2/trtserver/memory").json();
         let growth = growth["models"].as_array().into_iter().flatten();
         let growth: Vec<_> = growth.map(|model| model["gpu_at_load"].to_string()).collect();
-        let figures = format!("{one}; {many}; memory at load {}", growth.join(" "));
+        let figures = format!("{one}; {many}; {of_shared}; memory at load {}", growth.join(" "));
         if one_is_good && many_is_good { Ok(Outcome::Pass(figures)) } else { Err(figures) }
     })
+}
+
+/// Compares a model whose sizes share a session with one whose sizes do not, in an order that changes
+/// the size each time.
+fn shared_session(server: &Running) -> Result<String, String> {
+    for rows in [1, 8, 2, 3, 8, 4, 5, 1, 7, 8] {
+        let scores = |model: &str| {
+            let response = Connection::open(server.http()).send(batch(model, rows)).response();
+            ok(&response)?;
+            let bytes = &response.body[response.body.len().saturating_sub(4 * rows * CLASSES)..];
+            let float = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+            Ok::<Vec<f32>, String>(bytes.chunks_exact(4).map(float).collect())
+        };
+        let (own, shared) = (scores("one")?, scores("shared")?);
+        let largest = own.iter().fold(0.0, |all: f32, score| all.max(score.abs()));
+        let apart = own.iter().zip(&shared).fold(0.0, |all: f32, (a, b)| all.max((a - b).abs()));
+        if own.len() != shared.len() || apart > 0.01 * largest {
+            return Err(format!("{rows} rows of a shared session differ by {apart} of {largest}"));
+        }
+    }
+    let runs = runs(server, "shared")?;
+    Ok(format!("sizes that share a session give the same scores, runs at load {runs:?}"))
 }
 
 /// Size and time of bare runs, ascending.

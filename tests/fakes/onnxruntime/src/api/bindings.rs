@@ -79,7 +79,8 @@ pub unsafe extern "system" fn RunWithBinding(
     let entries = &at!(options, RunOptions).entries;
     let wait =
         entries.get("disable_synchronize_execution_providers").is_none_or(|value| value != "1");
-    let ran = at!(session, Session).run(&binding.inputs, &binding.outputs, wait);
+    let graph = entries.get("gpu_graph_id").map_or("0", String::as_str);
+    let ran = at!(session, Session).run(&binding.inputs, &binding.outputs, wait, graph);
     status(ran.map(|results| binding.results = results))
 }
 

@@ -115,7 +115,7 @@ pub unsafe extern "system" fn Run(
     };
     let requested = output_names.iter().zip(wanted);
     let requested: Vec<_> = requested.map(|(name, value)| (text(*name), target(*value))).collect();
-    let ran = at!(session, Session).run(&given, &requested, true);
+    let ran = at!(session, Session).run(&given, &requested, true, "0");
     status(ran.map(|results| {
         for (i, value) in results.into_iter().enumerate() {
             // SAFETY: the caller passes a list of `n_outputs` values, as many as there are results.
