@@ -58,7 +58,9 @@ fn configured(dims: &[i64]) -> ConfiguredTensor {
 
 #[test]
 fn file_and_configuration_fix_dimensions_together() {
-    let table: &[(&[i64], bool, &[i64], Option<&[i64]>)] = &[
+    /// Dimensions of the file, batching, dimensions of the configuration, result.
+    type Case<'a> = (&'a [i64], bool, &'a [i64], Option<&'a [i64]>);
+    let table: &[Case<'_>] = &[
         (&[-1, 3, 8], true, &[3, 8], Some(&[3, 8])),
         (&[-1, 3, -1], true, &[3, 8], Some(&[3, 8])),
         (&[-1, 3, -1], true, &[3, -1], None),
@@ -85,7 +87,8 @@ fn models_that_cannot_be_padded_are_told_why() {
     };
     let cuda = || [ExecutionProvider::Cuda].into_iter();
     assert_eq!(expect_fixed_inputs(&with(|_| {}), cuda()), Ok(()));
-    let table: &[(fn(&mut Config), &str)] = &[
+    type Case<'a> = (fn(&mut Config), &'a str);
+    let table: &[Case<'_>] = &[
         (|config| config.facts.has_sequences = true, "has sequences"),
         (|config| config.inputs[0].optional = true, "may omit the input 'IN'"),
         (|config| config.inputs[0].dtype = dtype::STRING, "input 'IN' has strings"),

@@ -12,18 +12,20 @@
 //!        └─ preload.rs    libraries of CUDA
 //!
 //! prepared_instance.rs     an instance that is prepared for some batch sizes
-//!        ├─ prepared.rs       its sessions, opened and warmed
+//!        ├─ prepared.rs       its sessions;  open_prepared.rs: opened and warmed
 //!        ├─ buckets.rs        which sizes, for which models
 //!        ├─ row_proof.rs      whether batches may be padded
 //!        ├─ step_times.rs     how long the steps of a batch take
-//!        └─ fixed_session.rs, fixed_block.rs   a session of one size, in memory that stays
+//!        └─ fixed_session.rs, fixed_outputs.rs, fixed_block.rs   a session of one size, in memory that stays
 //! ```
 
 mod arena_report;
 pub mod buckets;
 mod fault;
 mod fixed_block;
+mod fixed_outputs;
 mod fixed_session;
+mod open_prepared;
 pub mod preload;
 mod prepared;
 mod prepared_instance;
@@ -32,7 +34,7 @@ pub mod session;
 mod step_times;
 mod tensors;
 
-pub use prepared::open_prepared;
+pub use open_prepared::open_prepared;
 pub use prepared_instance::PreparedInstance;
 
 use crate::execute::is_wrong_block;
