@@ -167,12 +167,14 @@ impl ModelSource {
             }
         }
         let options = Options { providers, device, ..self.options.clone() };
-        let session = OnnxSession::open(runtime, &self.label, &self.graph, &options, gpu).map_err(|fault| {
-            let (model, file) = (&config.model, self.graph.file.display());
-            self.graph
-                .explain(fault)
-                .within(format_args!("unable to load model '{model}' from {file}"))
-        })?;
+        let session = OnnxSession::open(runtime, &self.label, &self.graph, &options, gpu).map_err(
+            |fault| {
+                let (model, file) = (&config.model, self.graph.file.display());
+                self.graph
+                    .explain(fault)
+                    .within(format_args!("unable to load model '{model}' from {file}"))
+            },
+        )?;
         let plan = check::check_tensors(config, &session.signature.tensors())?;
         if !self.noted.swap(true, Ordering::Relaxed) {
             for note in &plan.notes {

@@ -472,10 +472,10 @@ impl Backends {
 fn log_claimants(now: &Inventory, before: &Inventory) {
     for name in now.names() {
         let offers = |inventory: &Inventory| -> Vec<String> {
-            let files = |i: &Arc<BackendVersion>| {
+            let offer = |i: &Arc<BackendVersion>| {
                 format!("'{}' in {}", i.version(), i.backend.file.path().display())
             };
-            inventory.versions(name).map(of).collect()
+            inventory.versions(name).map(offer).collect()
         };
         let kinds = || now.versions(name).map(|i| i.backend.file.adapted.is_some());
         let mixed = kinds().any(|adapted| adapted) && kinds().any(|adapted| !adapted);
