@@ -135,6 +135,14 @@ impl Server {
         Running { process, http, grpc, metrics, models: self.models }
     }
 
+    /// Starts a server that opens its ports when its models are loaded, and does not wait.
+    #[track_caller]
+    pub fn launch_closed(self) -> Running {
+        let server = self.flag("--listen-when-ready");
+        let process = Process::spawn(server.command());
+        Running { process, http: None, grpc: None, metrics: None, models: server.models }
+    }
+
     /// Starts the server and waits until it is ready.
     #[track_caller]
     pub fn start(self) -> Running {
@@ -278,6 +286,12 @@ impl Running {
     #[track_caller]
     pub fn send(&self, bytes: impl AsRef<[u8]>) -> Response {
         self.connect().send(bytes).response()
+    }
+
+    /// As a client that parses JSON.
+    #[track_caller]
+    pub fn get_json(&self, path: &str) -> Response {
+        self.send(request("GET", path, &[("Accept", "application/json")], b""))
     }
 
     #[track_caller]

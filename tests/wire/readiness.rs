@@ -35,7 +35,7 @@ fn reasons_follow_the_load_at_start() {
         ("/v2/health/ready", 400, json!({"ready": false, "reason": loading})),
         ("/v2/trtserver/health/started", 400, json!({"started": false, "reason": loading})),
     ] {
-        let response = server.get(path);
+        let response = server.get_json(path);
         assert_eq!((response.status, response.json()), (status, body), "{path}");
         assert_eq!(response.header("content-type"), Some("application/json"), "{path}");
     }
@@ -56,7 +56,7 @@ fn reasons_follow_the_load_at_start() {
         ("/v2/models/gated/ready", json!({"name": "gated", "ready": true})),
         ("/v2/trtserver/health/started", json!({"started": true})),
     ] {
-        let response = server.get(path);
+        let response = server.get_json(path);
         assert_eq!((response.status, response.json()), (200, body), "{path}");
     }
     // The same on the listener for health.
@@ -92,7 +92,7 @@ fn report_names_the_version_that_is_not_ready_and_why() {
         let since = model["since"].as_str().expect("a time");
         assert!(since.len() == 24 && since.ends_with('Z') && since.contains('T'), "{since}");
     }
-    let ready = server.get("/v2/health/ready");
+    let ready = server.get_json("/v2/health/ready");
     assert_eq!(ready.status, 400);
     let reason = ready.json()["reason"].as_str().expect("a reason").to_owned();
     assert!(reason.starts_with("model 'broken' version 1 is UNAVAILABLE: "), "{reason}");
@@ -127,7 +127,7 @@ fn ready_models_names_those_that_matter() {
     let flags = "--ready-models=good";
     let explicit = server(flags);
     assert_eq!(
-        explicit.get("/v2/health/ready").json()["reason"],
+        explicit.get_json("/v2/health/ready").json()["reason"],
         "model 'good': --ready-models names it, and it is not loaded"
     );
     explicit.wait_for_log("not ready until model 'good'");
@@ -145,7 +145,7 @@ fn ready_models_names_those_that_matter() {
     // A model that is required and unloaded does not serve.
     assert_eq!(explicit.post("/v2/repository/models/good/unload", &[], "").status, 200);
     explicit.poll_until("not ready", |server| server.get("/v2/health/ready").status == 400);
-    let reason = explicit.get("/v2/health/ready").json()["reason"].to_string();
+    let reason = explicit.get_json("/v2/health/ready").json()["reason"].to_string();
     assert!(reason.contains("model 'good'") && reason.contains("unloaded"), "{reason}");
 }
 
@@ -158,6 +158,6 @@ fn required_model_that_no_repository_has_fails_the_start() {
     assert_eq!(refused.code(), 1);
     assert!(refused.stderr.contains(text), "{}", refused.stderr);
     let server = server().flag("--exit-on-error=false").start();
-    let reason = server.get("/v2/health/ready").json()["reason"].to_string();
+    let reason = server.get_json("/v2/health/ready").json()["reason"].to_string();
     assert!(reason.contains("model 'typo'") && reason.contains("in no repository"), "{reason}");
 }

@@ -161,14 +161,24 @@ fn raw_binary_request() {
 }
 
 #[test]
-fn health_is_json() {
+fn health_is_empty_as_tritons_and_json_for_clients_that_ask() {
+    for path in ["/v2/health/live", "/v2/health/ready", "/v2/models/echo/ready"] {
+        for agent in ["curl/8.5.0", "kube-probe/1.31"] {
+            let headers = [("Accept", "*/*"), ("User-Agent", agent)];
+            let response = SERVER.send(request("GET", path, &headers, b""));
+            assert_eq!((response.status, response.text().as_str()), (200, ""), "{path} {agent}");
+        }
+        // KServe's client asks for nothing, and parses JSON.
+        let headers = [("Accept", "*/*"), ("User-Agent", "python-httpx/0.28.1")];
+        assert!(SERVER.send(request("GET", path, &headers, b"")).json().is_object(), "{path}");
+    }
     for (path, body) in [
         ("/v2/health/live", json!({"live": true})),
         ("/v2/health/ready", json!({"ready": true})),
         ("/v2/models/echo/ready", json!({"name": "echo", "ready": true})),
         ("/v2/models/versions/versions/3/ready", json!({"name": "versions", "ready": true})),
     ] {
-        let response = SERVER.get(path);
+        let response = SERVER.get_json(path);
         assert_eq!((response.status, response.json()), (200, body), "{path}");
     }
     for path in ["/v2/models/absent/ready", "/v2/models/versions/versions/2/ready"] {

@@ -56,6 +56,12 @@ pub fn server_metadata(ctx: &FrontendContext) -> ServerMetadataResponse {
     }
 }
 
+/// The ids of the models that serve, in their order.
+pub fn served_models(ctx: &FrontendContext) -> Vec<String> {
+    let all = ctx.models.all();
+    all.into_keys().filter(|id| ctx.models.is_ready(id, None)).collect()
+}
+
 pub fn model_metadata(
     ctx: &FrontendContext,
     name: &str,

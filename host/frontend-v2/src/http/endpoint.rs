@@ -17,6 +17,8 @@ pub enum Endpoint<'a> {
     Started,
     Live,
     Ready,
+    /// The list of models, as KServe has it.
+    Models,
     /// `version` is empty when the path has none.
     Model {
         name: &'a str,
@@ -103,6 +105,8 @@ impl Endpoint<'_> {
                 &[ApiGroup::Health]
             }
             Endpoint::Server | Endpoint::Backends => &[ApiGroup::Metadata],
+            // Names of models, which the repository index shows, too.
+            Endpoint::Models => &[ApiGroup::Metadata, ApiGroup::ModelRepository],
             Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
                 &[ApiGroup::ModelRepository]
             }
@@ -139,6 +143,7 @@ fn find_endpoint(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["trtserver", "health", "started"] => (Endpoint::Started, true, false),
         ["trtserver", "loads"] => (Endpoint::Loads, true, false),
         ["trtserver", "memory"] => (Endpoint::Memory, true, false),
+        ["models"] => (Endpoint::Models, true, false),
         ["models", "stats"] => (Endpoint::AllStatistics, true, false),
         ["trace", "setting"] => (Endpoint::Trace { model: "", change: post }, true, true),
         ["logging"] => (Endpoint::Logging { change: post }, true, true),

@@ -1,31 +1,68 @@
-//! Bodies of the health endpoints: what KServe's client parses, with the reason beside a false; and
-//! `GET /v2/trtserver/health`, an extension of this server, which names all models that are not
-//! ready.
+//! Bodies of the health endpoints: none, as Triton's, or for clients of KServe the JSON that they
+//! parse, with the reason beside a false; and `GET /v2/trtserver/health`, an extension of this
+//! server, which names all models that are not ready.
 
 use super::json::write::{Object, write_array};
 use super::management_json::{write_nested_object, write_object};
-use super::response::{json_response, with_status};
+use super::response::{json_response, text_response, with_status};
 use crate::readiness;
+use http::header::{ACCEPT, HeaderMap, USER_AGENT};
 use http::{Response, StatusCode};
 use trtserver_models::UnreadyModel;
 use trtserver_wire::context::FrontendContext;
+use trtserver_wire::http::accept::accept_items;
 use trtserver_wire::http::body::ResponseBody;
 
-/// `{"KEY":true}`, or status 400 with the reason.
+/// KServe's client asks for no media type (`Accept: */*`, as curl does) and parses JSON. It is
+/// known by its HTTP library.
+const KSERVE_LIBRARY: &[u8] = b"python-httpx/";
+
+/// What a client expects in the response of a health endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthBody {
+    /// As Triton: scripts compare what curl prints with the status alone.
+    Empty,
+    /// As the Open Inference Protocol has it.
+    Json,
+}
+
+impl HealthBody {
+    /// JSON for clients that name it in `Accept`, and for KServe's.
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let is_json = |name: &str| name.eq_ignore_ascii_case("application/json");
+        let named = accept_items(headers, ACCEPT).any(|i| is_json(i.name) && i.weight > 0.0);
+        let agent = headers.get(USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes());
+        if named || agent.starts_with(KSERVE_LIBRARY) { Self::Json } else { Self::Empty }
+    }
+}
+
+/// Status 200 or 400; in JSON `{"KEY":true}`, or false with the reason.
 pub fn health_response(
+    body: HealthBody,
     key: &str,
     good: bool,
     reason: impl FnOnce() -> Option<String>,
 ) -> Response<ResponseBody> {
-    with_health(good, json_response(write_object(|o| flag(o, key, good, reason))))
+    with_health(
+        good,
+        match body {
+            HealthBody::Empty => text_response(Vec::new()),
+            HealthBody::Json => json_response(write_object(|o| flag(o, key, good, reason))),
+        },
+    )
 }
 
-/// The same for a model. Clients match the error text.
+/// The same for a model. One that is not ready has a body in any case: clients match its error
+/// text.
 pub fn respond_model(
+    body: HealthBody,
     name: &str,
     ready: bool,
     reason: impl FnOnce() -> Option<String>,
 ) -> Response<ResponseBody> {
+    if ready && body == HealthBody::Empty {
+        return text_response(Vec::new());
+    }
     let body = write_object(|o| {
         if !ready {
             o.string("error", "Model version not ready");
@@ -80,3 +117,7 @@ fn since(o: &mut Object<'_>, ns: u64) {
     o.string("since", &time);
     o.plain("elapsed_ms", passed);
 }
+
+#[cfg(test)]
+#[path = "health_tests.rs"]
+mod tests;

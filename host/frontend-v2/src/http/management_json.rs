@@ -37,6 +37,13 @@ pub fn server_metadata_json(m: &ServerMetadataResponse) -> Vec<u8> {
     })
 }
 
+/// The list of models of KServe.
+pub fn model_names_json(names: &[String]) -> Vec<u8> {
+    write_object(|o| {
+        write_array(o.key("models"), names, |out, name| write_string(out, name.as_bytes()));
+    })
+}
+
 pub fn model_metadata_json(m: &ModelMetadataResponse) -> Vec<u8> {
     let tensors = |out: &mut Vec<u8>, tensors: &[TensorMetadata]| {
         write_array(out, tensors, |out, t| {

@@ -26,6 +26,7 @@ pub use response::error_response;
 use crate::{find_ready, metadata, readiness, statistics, trace_settings};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
+use health::HealthBody;
 use http::{Method, Request, Response, StatusCode};
 use response::{json_response, text_response, with_status};
 use std::sync::Arc;
@@ -67,8 +68,11 @@ where
         return Box::pin(generated).await;
     }
     // Boxed, because these futures are large and would be part of every inference's future.
-    let response =
-        Box::pin(async { serve_endpoint(ctx, endpoint, small_body(&endpoint, body).await?).await });
+    let health = HealthBody::from_headers(&parts.headers);
+    let response = Box::pin(async {
+        let body = small_body(&endpoint, body).await?;
+        serve_endpoint(ctx, endpoint, health, body).await
+    });
     response.await.unwrap_or_else(|error| error_response(&error))
 }
 
@@ -112,6 +116,7 @@ async fn small_body<B: ReceivedBody>(endpoint: &Endpoint<'_>, body: B) -> Result
 async fn serve_endpoint(
     ctx: &FrontendContext,
     endpoint: Endpoint<'_>,
+    health: HealthBody,
     body: Bytes,
 ) -> Result<Response<ResponseBody>> {
     Ok(match endpoint {
@@ -119,17 +124,21 @@ async fn serve_endpoint(
             StatusCode::NOT_FOUND,
             text_response(management_json::error_json("Not Found")),
         ),
-        Endpoint::Live => health::health_response("live", metadata::is_server_live(ctx)?, || {
-            readiness::not_live(ctx)
-        }),
+        Endpoint::Live => {
+            health::health_response(health, "live", metadata::is_server_live(ctx)?, || {
+                readiness::not_live(ctx)
+            })
+        }
         Endpoint::Ready => {
-            health::health_response("ready", metadata::is_server_ready(ctx)?, || {
+            health::health_response(health, "ready", metadata::is_server_ready(ctx)?, || {
                 readiness::not_ready(ctx)
             })
         }
-        Endpoint::Started => health::health_response("started", ctx.state.is_started(), || {
-            readiness::not_started(ctx)
-        }),
+        Endpoint::Started => {
+            health::health_response(HealthBody::Json, "started", ctx.state.is_started(), || {
+                readiness::not_started(ctx)
+            })
+        }
         Endpoint::Health => json_response(health::health_report(ctx)),
         Endpoint::Backends => json_response(backends::backends_json(ctx)),
         Endpoint::Loads => json_response(load_progress::load_progress_json(ctx)),
@@ -137,10 +146,13 @@ async fn serve_endpoint(
         Endpoint::Server => {
             json_response(management_json::server_metadata_json(&metadata::server_metadata(ctx)))
         }
+        Endpoint::Models => {
+            json_response(management_json::model_names_json(&metadata::served_models(ctx)))
+        }
         Endpoint::Model { name, version, call } => match call {
             ModelEndpoint::Ready => {
                 let ready = metadata::model_ready(ctx, name, version)?;
-                health::respond_model(name, ready, || {
+                health::respond_model(health, name, ready, || {
                     readiness::model_not_ready(ctx, name, version)
                 })
             }

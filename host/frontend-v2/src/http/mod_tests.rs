@@ -43,12 +43,13 @@ async fn metadata_endpoints() {
     let error = |text: &str| format!("{{\"error\":\"{text}\"}}");
     let meta = r#"[{"name":"FP","datatype":"FP32","shape":[-1,-1]},{"name":"TEXT","datatype":"BYTES","shape":[-1,-1]}]"#;
     let table = [
-        ("GET /v2/health/live", 200, r#"{"live":true}"#.into()),
-        ("GET /v2/health/ready", 200, r#"{"ready":true}"#.into()),
+        ("GET /v2/health/live", 200, String::new()),
+        ("GET /v2/health/ready", 200, String::new()),
+        ("GET /v2/models", 200, r#"{"models":["broken","echo","none","silent","stream","stuck","twice"]}"#.into()),
         ("GET /v2/trtserver/health/started", 200, r#"{"started":true}"#.into()),
         ("GET /v2/", 404, error("Not Found")),
         ("POST /v2", 405, error("Method Not Allowed")),
-        ("GET /v2/models/echo/ready", 200, r#"{"name":"echo","ready":true}"#.into()),
+        ("GET /v2/models/echo/ready", 200, String::new()),
         (
             "GET /v2/models/echo/versions/2/ready",
             400,
@@ -101,6 +102,15 @@ async fn metadata_endpoints() {
     ];
     for (line, status, body) in table {
         assert_eq!(text(&ctx, line, "").await, (status, body), "{line}");
+    }
+    for (line, body) in [
+        ("GET /v2/health/live", r#"{"live":true}"#),
+        ("GET /v2/health/ready", r#"{"ready":true}"#),
+        ("GET /v2/models/echo/ready", r#"{"name":"echo","ready":true}"#),
+    ] {
+        let got = call(&ctx, line, &[("accept", "application/json")], b"").await;
+        assert_eq!((got.status, &*got.body), (200, body.as_bytes()), "{line}");
+        assert_eq!(got.headers["content-type"], "application/json", "{line}");
     }
     let (_, index) = text(&ctx, "POST /v2/repository/index", r#"{"ready":true}"#).await;
     assert!(index.contains(r#"{"name":"echo","version":"3","state":"READY"}"#), "{index}");
