@@ -23,13 +23,16 @@ pub struct Response {
 impl Connection {
     #[track_caller]
     pub fn open(address: &str) -> Self {
-        let stream =
-            connect(address).unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
-        let set = stream
-            .set_read_timeout(Some(TIMEOUT))
-            .and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
-        set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
-        Connection { stream: BufReader::new(stream) }
+        Self::try_open(address).unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"))
+    }
+
+    /// # Errors
+    /// The system's reason.
+    pub fn try_open(address: &str) -> io::Result<Self> {
+        let stream = connect(address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Connection { stream: BufReader::new(stream) })
     }
 
     /// Sends these bytes. If the server has already refused the request and closed the connection,

@@ -40,6 +40,7 @@ pub mod reloads; // a model that is reloaded under full load
 mod repository; // a temporary model repository
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
+pub mod service; // one address for several servers
 mod set_on_drop; // a flag that ends threads
 mod shared_memory; // a client's shared memory
 pub mod soak; // the soak test

@@ -50,6 +50,7 @@ mod sequence_batching;
 mod shared_memory_regions;
 mod shared_memory_tensors;
 mod sockets;
+mod start_lines;
 mod telemetry;
 mod tensorrt;
 mod triton_backends;

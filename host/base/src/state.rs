@@ -3,7 +3,7 @@
 use crate::clock::now_ns;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Lifecycle phase of the server; the numbers are those of `ServerReadyState` on the v1 wire.
@@ -35,6 +35,8 @@ pub struct ServerState {
     phase_since_ns: AtomicU64,
     /// Why the server failed to initialize; empty if it did not.
     failure: Mutex<String>,
+    /// The drain delay has begun: not ready, while requests are still accepted.
+    withdrawn: AtomicBool,
     started: Instant,
     in_flight: AtomicU64,
     /// v1 request ids: one counter for the whole server, starting at 1.
@@ -47,6 +49,7 @@ impl ServerState {
             phase: AtomicU8::new(ServerPhase::Initializing as u8),
             phase_since_ns: AtomicU64::new(now_ns()),
             failure: Mutex::default(),
+            withdrawn: AtomicBool::new(false),
             started: Instant::now(),
             in_flight: AtomicU64::new(0),
             next_request: AtomicU64::new(1),
@@ -71,6 +74,17 @@ impl ServerState {
     pub fn fail(&self, reason: String) {
         *self.failure.lock() = reason;
         self.set_phase(ServerPhase::FailedToInitialize);
+    }
+
+    /// Begins the drain delay: load balancers learn that the server is not ready. The phase stays,
+    /// so that requests are accepted.
+    pub fn withdraw(&self) {
+        self.withdrawn.store(true, Ordering::Release);
+    }
+
+    /// The server waits for load balancers to send it nothing more.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
     }
 
     /// When the phase began, in nanoseconds of CLOCK_MONOTONIC.

@@ -58,6 +58,7 @@ pub fn build_settings(
         exit_on_error: v.bool("exit-on-error")?,
         exit_timeout: Duration::from_secs(v.number("exit-timeout-secs")?),
         exit_sequence_timeout: Duration::from_secs(v.number("exit-sequence-timeout-secs")?),
+        drain_delay: Duration::from_secs(v.number("drain-delay-secs")?),
         strict_readiness: v.bool("strict-readiness")?,
         allow_profiling: v.bool("allow-profiling")?,
         ready_models: ready_models(flags, v)?,
@@ -70,8 +71,8 @@ pub fn build_settings(
         model_cache_size: v.optional_number("model-cache-size")?,
         store_timeout: Duration::from_secs(v.number("store-timeout-secs")?),
         emulate_18_04: flags.get("model_base_path").is_some(),
-        trtis_rules: is_trtis_start_line(flags),
-        strict_model_config: strict_model_config(flags, v)?,
+        trtis_rules: is_trtis_start_line(flags, program),
+        strict_model_config: strict_model_config(flags, v, program)?,
         strict_bare_models: strict_bare_models(flags, v)?,
         bare_model_name: bare_model_name(v)?,
         inference_service: env("INFERENCE_SERVICE_NAME").filter(|name| !name.is_empty()),
@@ -89,6 +90,11 @@ pub fn build_settings(
         poll_interval: Duration::from_secs(poll_secs(v)?),
         settle_time: v.decimal_seconds("repository-settle-secs")?,
         load_models: v.texts("load-model"),
+        listen_when_ready: match flags.get("listen-when-ready") {
+            Some(_) => v.bool("listen-when-ready")?,
+            // Triton opens its ports when its models are loaded.
+            None => program == ProgramName::Tritonserver,
+        },
         allow_http: allow_http && http_port.is_some(),
         http_addresses,
         http_port: http_port.unwrap_or_default(),
@@ -125,6 +131,7 @@ pub fn build_settings(
         allow_metrics: v.bool("allow-metrics")?,
         metrics_addresses,
         metrics_port: v.number("metrics-port")?,
+        http_metrics: v.bool("http-metrics")?,
         allow_gpu_metrics: v.bool("allow-gpu-metrics")?,
         allow_cpu_metrics: v.bool("allow-cpu-metrics")?,
         metrics_interval: v.milliseconds("metrics-interval-ms")?,
@@ -371,19 +378,25 @@ fn bare_model_name(v: &FlagValues) -> Result<Option<String>, String> {
     Ok(Some(name))
 }
 
-/// The repository is given by a flag of TRTIS, such as `--model-store`, not by Triton's
-/// `--model-repository`.
-fn is_trtis_start_line(flags: &GivenFlags) -> bool {
-    flags.get("model-repository").is_none()
+/// A start line of TRTIS: the repository is given by a flag of TRTIS alone. Under Triton's name
+/// `--model-store` is Triton's alias of `--model-repository`; charts use it.
+fn is_trtis_start_line(flags: &GivenFlags, program: ProgramName) -> bool {
+    let is_given = |name: &str| flags.get(name).is_some();
+    let is_alias = program == ProgramName::Tritonserver && !is_given("model_base_path");
+    !is_given("model-repository") && !is_alias
 }
 
-/// Without a flag that says it, the spelling of the repository's flag decides: a start line of
-/// Triton completes configurations, one of TRTIS does not.
-fn strict_model_config(flags: &GivenFlags, v: &FlagValues) -> Result<bool, String> {
+/// Without a flag that says it, the start line decides: one of Triton completes configurations, one
+/// of TRTIS does not.
+fn strict_model_config(
+    flags: &GivenFlags,
+    v: &FlagValues,
+    program: ProgramName,
+) -> Result<bool, String> {
     let given = flags.get("strict-model-config").is_some();
     let strict = match given {
         true => v.bool("strict-model-config")?,
-        false => is_trtis_start_line(flags),
+        false => is_trtis_start_line(flags, program),
     };
     if !v.bool("disable-auto-complete-config")? {
         return Ok(strict);

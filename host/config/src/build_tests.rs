@@ -18,6 +18,7 @@ fn defaults() -> ServerSettings {
         exit_on_error: true,
         exit_timeout: Duration::from_secs(30),
         exit_sequence_timeout: Duration::from_secs(5),
+        drain_delay: Duration::ZERO,
         strict_readiness: true,
         allow_profiling: false,
         ready_models: vec![],
@@ -46,6 +47,7 @@ fn defaults() -> ServerSettings {
         poll_interval: Duration::from_secs(15),
         settle_time: Duration::from_secs(1),
         load_models: vec![],
+        listen_when_ready: false,
         allow_http: true,
         http_addresses: hosts(&["0.0.0.0"]),
         http_port: 8000,
@@ -91,6 +93,7 @@ fn defaults() -> ServerSettings {
         allow_metrics: true,
         metrics_addresses: hosts(&["0.0.0.0"]),
         metrics_port: 8002,
+        http_metrics: false,
         allow_gpu_metrics: true,
         allow_cpu_metrics: true,
         metrics_interval: Duration::from_secs(2),
@@ -149,6 +152,9 @@ fn flags_become_settings() {
         ("--model-store=/m --http-port=0 --grpc-port=0 --metrics-port=0", |s| {
             (s.http_port, s.grpc_port, s.metrics_port) = (0, 0, 0)
         }),
+        ("--model-store=/m --listen-when-ready", |s| s.listen_when_ready = true),
+        ("--model-store=/m --http-metrics", |s| s.http_metrics = true),
+        ("--model-store=/m --drain-delay-secs=20", |s| s.drain_delay = Duration::from_secs(20)),
         ("--model-store=/m --exit-timeout-secs=-5", |s| s.exit_timeout = Duration::ZERO),
         ("--model-store=/m --exit-timeout-secs -5", |s| s.exit_timeout = Duration::ZERO),
         ("--model-store=/m --max-request-memory=3g --grpc-max-expanded-size=70000", |s| {

@@ -21,6 +21,10 @@ pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
         "The server cannot provide metrics on same port used for HTTP or gRPC requests"
     } else if same(health, grpc) || same(health, metrics) {
         "The server cannot serve health on the port used for gRPC requests or metrics"
+    } else if s.http_metrics && !s.allow_metrics {
+        "--http-metrics and --allow-metrics=false contradict each other: without metrics there is no page to serve"
+    } else if s.http_metrics && !s.allow_http {
+        "--http-metrics requires the HTTP port, which --allow-http=false or --http-port=-1 does not serve"
     } else if s.load_models.len() > 1 && s.load_models.iter().any(|name| name == "*") {
         "--load-model=* loads all models and must be the only --load-model"
     } else if let Some(socket) = shared_socket(s) {

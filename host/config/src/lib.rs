@@ -89,5 +89,8 @@ fn start_settings(
 }
 
 #[cfg(test)]
+#[path = "start_lines_tests.rs"]
+mod start_lines_tests;
+#[cfg(test)]
 #[path = "lib_tests.rs"]
 mod tests;

@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Decides the exit status of `--help` and the start lines in the log.
+/// Decides the exit status of `--help`, the start lines in the log, what `--model-store` means and
+/// when the ports open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramName {
     /// `inference_server`: TRTIS 18.04 to 18.09.

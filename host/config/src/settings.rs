@@ -28,6 +28,8 @@ pub struct ServerSettings {
     pub exit_timeout: Duration,
     /// Grace period for sequences that have not ended, within `exit_timeout`.
     pub exit_sequence_timeout: Duration,
+    /// How long requests are accepted after SIGTERM, while the server is not ready.
+    pub drain_delay: Duration,
     pub strict_readiness: bool,
     /// v1 clients may start and stop the CUDA profiler.
     pub allow_profiling: bool,
@@ -46,7 +48,7 @@ pub struct ServerSettings {
     pub model_cache_size: Option<u64>,
     /// How long an object store may send nothing.
     pub store_timeout: Duration,
-    /// The repository was given by a flag of TRTIS: configurations follow the rules of v1.x.
+    /// The start line is one of TRTIS: configurations follow the rules of v1.x.
     pub trtis_rules: bool,
     pub strict_model_config: bool,
     /// A flag says that configurations must be complete, also those of bare repositories.
@@ -80,6 +82,8 @@ pub struct ServerSettings {
     /// Models loaded at start in explicit mode; `*` alone stands for all.
     pub load_models: Vec<String>,
 
+    /// The ports for requests and metrics open when the models are loaded, not before.
+    pub listen_when_ready: bool,
     pub allow_http: bool,
     pub http_addresses: Vec<ListenAddress>,
     /// 0 selects a free port for each address, here and below.
@@ -124,6 +128,8 @@ pub struct ServerSettings {
     pub allow_metrics: bool,
     pub metrics_addresses: Vec<ListenAddress>,
     pub metrics_port: u16,
+    /// The HTTP port serves the metrics page, too.
+    pub http_metrics: bool,
     pub allow_gpu_metrics: bool,
     pub allow_cpu_metrics: bool,
     pub metrics_interval: Duration,

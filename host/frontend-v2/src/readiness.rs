@@ -23,6 +23,12 @@ pub fn not_ready(ctx: &FrontendContext) -> Option<String> {
     if let Some(reason) = phase(ctx) {
         return Some(reason);
     }
+    if ctx.state.is_withdrawn() {
+        let delay = ctx.settings.drain_delay.as_secs();
+        return Some(format!(
+            "the server shuts down: it still accepts requests for the drain delay of {delay} s"
+        ));
+    }
     let unready = unready_models(ctx);
     let mut required = unready.iter().filter(|model| model.required);
     let first = subject(required.next()?);

@@ -51,6 +51,12 @@ impl ListenerConnections {
         self.all().for_each(|connections| connections.drain());
     }
 
+    /// Lets clients move to other servers while requests are still accepted: an HTTP or gRPC
+    /// connection that is older than `age` ends with its current requests.
+    pub fn shed(&self, age: Duration) {
+        self.requests.shed(age);
+    }
+
     /// Ends requests that have not arrived completely and began more than `grace` ago.
     pub fn end_incomplete(&self, grace: Duration) {
         self.all().for_each(|connections| connections.end_incomplete(grace));

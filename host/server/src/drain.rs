@@ -5,6 +5,9 @@
 //!   (or their limit)  of their connections, GOAWAY                    (or the exit timeout)    connections end
 //! ```
 //!
+//! Before that, SIGTERM begins the drain delay, if there is one: the server is not ready, accepts
+//! requests, and in the second half of the delay sends its clients away.
+//!
 //! Requests that have not arrived completely are ended after [`INCOMPLETE_GRACE`]: they were not
 //! accepted.
 
@@ -20,8 +23,30 @@ const INCOMPLETE_GRACE: Duration = Duration::from_secs(3);
 const INCOMPLETE_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval at which the drain looks at the requests that have not ended.
 const INTERVAL: Duration = Duration::from_millis(5);
+/// A connection that is younger was opened by a client that still comes here.
+const SHED_AGE: Duration = Duration::from_secs(1);
+const SHED_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Server {
+    /// The drain delay: load balancers see that the server is not ready and choose another one,
+    /// while requests that still come are served. Clients that keep their connections are moved by
+    /// `Connection: close` and GOAWAY once load balancers have had half of the time.
+    pub(super) async fn delay_drain(&self) {
+        let delay = self.context.settings.drain_delay;
+        self.context.state.withdraw();
+        tracing::info!(
+            "Not ready. Requests are accepted for {} s more (--drain-delay-secs).",
+            delay.as_secs()
+        );
+        let start = Instant::now();
+        while let Some(left) = delay.checked_sub(start.elapsed()) {
+            if left <= delay / 2 {
+                self.connections.shed(SHED_AGE);
+            }
+            tokio::time::sleep(SHED_INTERVAL.min(left).max(INTERVAL)).await;
+        }
+    }
+
     /// Waits for in-flight requests, unloads the models, closes the listeners. Exit status 0 if all
     /// ended within the grace period.
     pub(super) async fn drain(self) -> u8 {

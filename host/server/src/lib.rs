@@ -56,11 +56,11 @@ use listeners::{Listener, OpenListeners, print_line};
 use load::load_at_startup;
 use memory_limit::set_memory_limit;
 use nested::NestedModels;
-use signals::Signals;
+use signals::{Signals, TERMINATE};
 use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use trtserver_base::error::{Error, Result};
@@ -138,11 +138,17 @@ pub fn configure_devices(settings: &ServerSettings) {
     });
 }
 
-/// A server whose listeners are open.
+/// A server whose sockets are bound.
 struct Server {
     host: Arc<Host>,
     context: Arc<FrontendContext>,
     connections: ListenerConnections,
+    /// For requests, and for health and metrics.
+    runtimes: (Handle, Handle),
+    /// `None` without metrics.
+    page: Option<Arc<MetricsPage>>,
+    /// Listeners that open when the models are loaded (`--listen-when-ready`).
+    waiting: Option<OpenListeners>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
     /// Removed when the server is dropped.
@@ -150,7 +156,7 @@ struct Server {
 }
 
 impl Server {
-    /// Opens the listeners and serves them, those for health and metrics on a runtime of their own.
+    /// Opens the listeners and serves them, with `--listen-when-ready` that for health alone.
     /// Models are loaded later.
     fn start(
         host: Host,
@@ -177,65 +183,71 @@ impl Server {
             stream_numbers: Default::default(),
         });
         serve_nested(NestedModels::new(&context, runtime.handle()));
-        let (stop, stopped) = watch::channel(false);
+        let (stop, _) = watch::channel(false);
         let _guard = runtime.enter();
         let connections = ListenerConnections::new(&settings.connections, host.open_calls);
         let (tasks, socket_files) = (Vec::new(), Vec::new());
         let mut server = Self {
             host: Arc::new(host),
-            context: Arc::clone(&context),
+            page: settings.allow_metrics.then(|| metrics_page(&context)),
+            context,
             connections,
+            runtimes: (runtime.handle().clone(), health_runtime.handle().clone()),
+            waiting: None,
             stop,
             tasks,
             socket_files,
         };
-
-        let opened = OpenListeners::new(&settings)?;
-        opened.announce();
-        start_lines::log_listening(&settings, &opened.ports());
-        let mut spawn = |sockets: Vec<BoundListener>, name: &str, listener: Listener| {
-            let (runtime, connections) = match &listener {
-                Listener::Http | Listener::Grpc => (runtime, &server.connections.requests),
-                Listener::Health => (health_runtime, &server.connections.health),
-                Listener::Metrics(_) => (health_runtime, &server.connections.metrics),
-            };
-            for mut bound in sockets {
-                if matches!(listener, Listener::Grpc) {
-                    // v2's service and v1's: tools wait for either line.
-                    tracing::info!("Started GRPCInferenceService at {}", bound.address);
-                }
-                tracing::info!("Started {name} at {}", bound.address);
-                server.socket_files.extend(bound.file.take());
-                let (listener, context) = (listener.clone(), Arc::clone(&context));
-                let task = listener.serve(bound, context, Arc::clone(connections), stopped.clone());
-                server.tasks.push(runtime.spawn(task));
-            }
-        };
-        if !opened.metrics.is_empty() {
-            let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
-            let gpus = devices.and_then(|driver| {
-                let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
-                GpuMetrics::open(settings.metrics_interval / 2, uuids.collect())
-            });
-            let models = Arc::clone(&context.models);
-            let interval = settings.metrics_interval / 2;
-            let page = MetricsPage::new(
-                models,
-                gpus,
-                settings.allow_cpu_metrics,
-                interval,
-                settings.latency_metrics.clone(),
-            );
-            spawn(opened.metrics, "Metrics Service", Listener::Metrics(Arc::new(page)));
+        let mut opened = OpenListeners::new(&settings)?;
+        if settings.listen_when_ready {
+            let health = opened.take_health();
+            server.waiting = Some(opened);
+            opened = health;
         }
-        spawn(opened.grpc, "GRPCService", Listener::Grpc);
-        spawn(opened.http, "HTTPService", Listener::Http);
-        spawn(opened.health, "HTTP health service", Listener::Health);
+        server.open_ports(opened)?;
         Ok(server)
     }
 
+    /// Lets clients connect, and serves them; health and metrics on a runtime of their own.
+    fn open_ports(&mut self, mut opened: OpenListeners) -> Result<()> {
+        opened.listen()?;
+        opened.announce();
+        if self.waiting.is_none() {
+            start_lines::log_listening(&self.context.settings, &opened.ports());
+        }
+        if let Some(page) = &self.page {
+            let metrics = Listener::Metrics(Arc::clone(page));
+            self.serve_listener(opened.metrics, "Metrics Service", &metrics);
+        }
+        self.serve_listener(opened.grpc, "GRPCService", &Listener::Grpc);
+        let page = self.page.clone().filter(|_| self.context.settings.http_metrics);
+        self.serve_listener(opened.http, "HTTPService", &Listener::Http(page));
+        self.serve_listener(opened.health, "HTTP health service", &Listener::Health);
+        Ok(())
+    }
+
+    fn serve_listener(&mut self, sockets: Vec<BoundListener>, name: &str, listener: &Listener) {
+        let (requests, probes) = &self.runtimes;
+        let (runtime, connections) = match listener {
+            Listener::Http(_) | Listener::Grpc => (requests, &self.connections.requests),
+            Listener::Health => (probes, &self.connections.health),
+            Listener::Metrics(_) => (probes, &self.connections.metrics),
+        };
+        for mut bound in sockets {
+            if matches!(listener, Listener::Grpc) {
+                // v2's service and v1's: tools wait for either line.
+                tracing::info!("Started GRPCInferenceService at {}", bound.address);
+            }
+            tracing::info!("Started {name} at {}", bound.address);
+            self.socket_files.extend(bound.file.take());
+            let (listener, context) = (listener.clone(), Arc::clone(&self.context));
+            let (connections, stop) = (Arc::clone(connections), self.stop.subscribe());
+            self.tasks.push(runtime.spawn(listener.serve(bound, context, connections, stop)));
+        }
+    }
+
     /// Loads the models, serves until a signal, drains.
-    async fn serve(self) -> u8 {
+    async fn serve(mut self) -> u8 {
         let mut signals = match Signals::new(self.context.log.clone()) {
             Ok(signals) => signals,
             Err(e) => {
@@ -259,8 +271,14 @@ impl Server {
         }
         let number = signals.end().await;
         tracing::info!("Interrupt signal ({number}) received.");
+        let drains = async {
+            if number == TERMINATE && !self.context.settings.drain_delay.is_zero() {
+                self.delay_drain().await;
+            }
+            self.drain().await
+        };
         tokio::select! {
-            code = self.drain() => code,
+            code = drains => code,
             number = signals.end() => {
                 tracing::warn!("Interrupt signal ({number}) received again. Exiting immediately.");
                 1
@@ -285,8 +303,25 @@ impl Server {
         }
     }
 
-    /// Enters the phase that follows from the load at start. False if the server must exit.
-    fn finish_loading(&self, report: Result<StartupReport>) -> bool {
+    /// Enters the phase that follows from the load at start, and opens the ports that wait for it.
+    /// False if the server must exit.
+    fn finish_loading(&mut self, report: Result<StartupReport>) -> bool {
+        if !self.enter_phase(report) {
+            return false;
+        }
+        if let Some(waiting) = self.waiting.take()
+            && let Err(e) = self.open_ports(waiting)
+        {
+            tracing::error!("{e}");
+            return false;
+        }
+        if self.context.state.phase() == ServerPhase::Ready {
+            print_line("ready");
+        }
+        true
+    }
+
+    fn enter_phase(&self, report: Result<StartupReport>) -> bool {
         let exit_on_error = self.context.settings.exit_on_error;
         match report {
             Err(e) => {
@@ -305,9 +340,21 @@ impl Server {
                 }
                 self.context.state.set_phase(ServerPhase::Ready);
                 tracing::info!("ready: {} model versions loaded", report.loaded);
-                print_line("ready");
                 true
             }
         }
     }
+}
+
+fn metrics_page(context: &FrontendContext) -> Arc<MetricsPage> {
+    let settings = &context.settings;
+    let interval = settings.metrics_interval / 2;
+    let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
+    let gpus = devices.and_then(|driver| {
+        let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
+        GpuMetrics::open(interval, uuids.collect())
+    });
+    let (models, cpu) = (Arc::clone(&context.models), settings.allow_cpu_metrics);
+    let latencies = settings.latency_metrics.clone();
+    Arc::new(MetricsPage::new(models, gpus, cpu, interval, latencies))
 }

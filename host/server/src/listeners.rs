@@ -17,7 +17,8 @@ use trtserver_wire::listener::{ConnectionLimits, Ping, Protocol, serve_connectio
 /// What is served on a socket.
 #[derive(Clone)]
 pub enum Listener {
-    Http,
+    /// With the metrics page for `--http-metrics`.
+    Http(Option<Arc<MetricsPage>>),
     Health,
     Grpc,
     Metrics(Arc<MetricsPage>),
@@ -42,8 +43,10 @@ impl Listener {
         let ping = ping.map(|interval| Ping { interval, timeout: settings.grpc_keepalive_timeout });
         let (http1, http2) = (Protocol::Http1, Protocol::Http2 { ping });
         let served = match self {
-            Self::Http => {
-                let http = move |request, at| router::route_http(Arc::clone(&context), request, at);
+            Self::Http(page) => {
+                let http = move |request, at| {
+                    router::route_http(Arc::clone(&context), page.clone(), request, at)
+                };
                 serve_connections(bound, http1, http, connections, limits, stop).await
             }
             Self::Health => {
@@ -96,7 +99,7 @@ pub struct OpenListeners {
 
 impl OpenListeners {
     /// Opens all sockets before one is served, so that an address in use is reported before any
-    /// request is accepted.
+    /// request is accepted. None listens yet.
     ///
     /// # Errors
     /// Names the address that cannot be opened.
@@ -116,14 +119,29 @@ impl OpenListeners {
         Ok(Self { http, grpc, metrics, health })
     }
 
+    /// The listeners for health alone, which are taken out.
+    pub fn take_health(&mut self) -> Self {
+        let health = std::mem::take(&mut self.health);
+        Self { http: Vec::new(), grpc: Vec::new(), metrics: Vec::new(), health }
+    }
+
+    /// Lets clients connect to all of them.
+    ///
+    /// # Errors
+    /// Names the address that cannot be opened.
+    pub fn listen(&mut self) -> Result<()> {
+        let Self { http, grpc, metrics, health } = self;
+        let mut all = [metrics, grpc, http, health].into_iter().flatten();
+        all.try_for_each(BoundListener::listen)
+    }
+
     /// The first port of each listener; `None` without one, such as on Unix sockets only.
     pub fn ports(&self) -> Ports {
         let first = |sockets: &[BoundListener]| sockets.iter().find_map(|bound| bound.port);
         Ports { http: first(&self.http), grpc: first(&self.grpc), metrics: first(&self.metrics) }
     }
 
-    /// Prints the addresses for scripts, one line each on standard output, before models are
-    /// loaded.
+    /// Prints the addresses for scripts, one line each on standard output, once they are open.
     pub fn announce(&self) {
         let kinds = [
             ("http", &self.http),

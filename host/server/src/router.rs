@@ -29,9 +29,11 @@ use trtserver_wire::{grpc, status_code};
 /// The response of a listener whose requests are rare enough for a boxed future.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
-/// `/v2…` and `/api…` on the HTTP port, and paths like a health endpoint of v1.
+/// `/v2…` and `/api…` on the HTTP port, paths like a health endpoint of v1, and the metrics page if
+/// one is given.
 pub async fn route_http(
     context: Arc<FrontendContext>,
+    page: Option<Arc<MetricsPage>>,
     request: Request<RequestBody>,
     received_ns: u64,
 ) -> Response<ResponseBody> {
@@ -70,7 +72,11 @@ pub async fn route_http(
             Err(error) => v1::http::error_response(&context, &error),
         }
     } else {
-        not_found()
+        let page = page.filter(|_| matches!(path, "/metrics" | "/metrics/"));
+        match page {
+            Some(page) => serve_metrics(page, request).await,
+            None => not_found(),
+        }
     }
 }
 
@@ -83,7 +89,7 @@ pub fn route_health(
         let path = request.uri().path();
         let served = ["/v2/health/", "/v2/trtserver/health", "/api/health"];
         if served.iter().any(|prefix| path.starts_with(prefix)) {
-            return Box::pin(route_http(Arc::clone(&context), request, received_ns));
+            return Box::pin(route_http(Arc::clone(&context), None, request, received_ns));
         }
         Box::pin(async { not_found() })
     }
@@ -296,26 +302,26 @@ impl Handler for GrpcRouter {
 pub fn route_metrics(
     page: Arc<MetricsPage>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
-    move |request, _| {
-        let page = Arc::clone(&page);
-        Box::pin(async move {
-            if let Err(error) = head_check::check_head(&request) {
-                return head_check::refuse_head(request, error).await;
+    move |request, _| serve_metrics(Arc::clone(&page), request)
+}
+
+fn serve_metrics(page: Arc<MetricsPage>, request: Request<RequestBody>) -> ResponseFuture {
+    Box::pin(async move {
+        if let Err(error) = head_check::check_head(&request) {
+            return head_check::refuse_head(request, error).await;
+        }
+        if request.method() != Method::GET {
+            let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+            return refused;
+        }
+        match request.uri().path() {
+            "/metrics" | "/metrics/" => {
+                metrics_endpoint::metrics_response(page, request.headers()).await
             }
-            if request.method() != Method::GET {
-                let mut refused =
-                    plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
-                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
-                return refused;
-            }
-            match request.uri().path() {
-                "/metrics" | "/metrics/" => {
-                    metrics_endpoint::metrics_response(page, request.headers()).await
-                }
-                _ => plain(StatusCode::OK, MetricsFormat::Text.content_type(), String::new()),
-            }
-        })
-    }
+            _ => plain(StatusCode::OK, MetricsFormat::Text.content_type(), String::new()),
+        }
+    })
 }
 
 fn not_found() -> Response<ResponseBody> {

@@ -3,6 +3,9 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use trtserver_config::log::LogControl;
 
+/// The number of SIGTERM, which begins the drain delay.
+pub const TERMINATE: i32 = 15;
+
 /// The signals of the process. From its creation on none of them ends the process by itself.
 pub struct Signals {
     interrupt: Signal,
@@ -30,7 +33,7 @@ impl Signals {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => return 2,
-                _ = self.terminate.recv() => return 15,
+                _ = self.terminate.recv() => return TERMINATE,
                 _ = self.quit.recv() => return 3,
                 _ = self.hangup.recv() => match self.log.reopen_log() {
                     Ok(true) => tracing::info!("log file re-opened"),

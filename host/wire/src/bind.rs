@@ -8,7 +8,7 @@ use rustix::net::sockopt::set_socket_reuseport;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, UnixListener};
 use trtserver_base::error::{Error, Result};
 use trtserver_config::ListenAddress;
@@ -16,9 +16,11 @@ use trtserver_config::ListenAddress;
 /// Connections that wait to be accepted, as in TRTIS.
 const BACKLOG: i32 = 1024;
 
-/// A listening socket that is not served yet: connections wait in its backlog.
+/// The socket of a listener. Clients are refused until it listens; then connections wait in its
+/// backlog until it is served.
 pub struct BoundListener {
     socket: BoundSocket,
+    what: &'static str,
     /// `HOST:PORT` or `unix:PATH`.
     pub address: String,
     /// `None` of a Unix socket.
@@ -28,16 +30,37 @@ pub struct BoundListener {
 }
 
 enum BoundSocket {
-    Tcp(std::net::TcpListener),
+    Tcp(Socket),
+    /// Not opened before it listens: other servers would take its file for a dead one.
+    UnixPath(PathBuf),
     Unix(std::os::unix::net::UnixListener),
 }
 
 impl BoundListener {
+    /// Lets clients connect.
+    ///
+    /// # Errors
+    /// Names the address and the system's reason.
+    pub fn listen(&mut self) -> Result<()> {
+        let listened = match &self.socket {
+            BoundSocket::Tcp(socket) => socket.listen(BACKLOG),
+            BoundSocket::Unix(_) => Ok(()),
+            BoundSocket::UnixPath(path) => {
+                unix_socket::listen_unix(path, BACKLOG).map(|(socket, file)| {
+                    self.socket = BoundSocket::Unix(socket);
+                    self.file = Some(file);
+                })
+            }
+        };
+        listened.map_err(|e| failure(self.what, &self.address, &e))
+    }
+
     /// Must be called inside the runtime that serves it.
     pub(super) fn into_listener(self) -> io::Result<SocketListener> {
         Ok(match self.socket {
-            BoundSocket::Tcp(socket) => SocketListener::Tcp(TcpListener::from_std(socket)?),
+            BoundSocket::Tcp(socket) => SocketListener::Tcp(TcpListener::from_std(socket.into())?),
             BoundSocket::Unix(socket) => SocketListener::Unix(UnixListener::from_std(socket)?),
+            BoundSocket::UnixPath(_) => return Err(io::ErrorKind::NotConnected.into()),
         })
     }
 }
@@ -45,7 +68,7 @@ impl BoundListener {
 /// The sockets of one listener.
 pub struct Sockets<'a> {
     /// Names the listener in errors.
-    pub what: &'a str,
+    pub what: &'static str,
     pub addresses: &'a [ListenAddress],
     /// Port of all addresses except Unix sockets; 0 takes any free port for each address.
     pub port: u16,
@@ -54,7 +77,7 @@ pub struct Sockets<'a> {
 }
 
 impl Sockets<'_> {
-    /// Opens all sockets of the listener.
+    /// Opens all sockets of the listener. None listens yet.
     ///
     /// # Errors
     /// Names the address and the system's reason.
@@ -68,7 +91,7 @@ impl Sockets<'_> {
         let mut hosts = hosts.into_iter();
         let bound = self.addresses.iter().filter_map(|address| match address {
             ListenAddress::Host(_) => hosts.next().map(|host| self.tcp(host, has_ipv4)),
-            ListenAddress::Unix(path) => Some(self.unix(path)),
+            ListenAddress::Unix(path) => Some(Ok(self.unix(path))),
         });
         bound.collect()
     }
@@ -96,27 +119,25 @@ impl Sockets<'_> {
             }
             socket.set_nonblocking(true)?;
             socket.bind(&address.into())?;
-            socket.listen(BACKLOG)?;
-            let listener: std::net::TcpListener = socket.into();
-            let local = listener.local_addr()?;
+            let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
             let (address, port) = (local.to_string(), Some(local.port()));
-            Ok(BoundListener { socket: BoundSocket::Tcp(listener), address, port, file: None })
+            let socket = BoundSocket::Tcp(socket);
+            Ok(BoundListener { socket, what: self.what, address, port, file: None })
         };
         open().map_err(|e| self.failure(&address.to_string(), &e))
     }
 
-    fn unix(&self, path: &Path) -> Result<BoundListener> {
+    fn unix(&self, path: &Path) -> BoundListener {
         let address = format!("unix:{}", path.display());
-        match unix_socket::listen_unix(path, BACKLOG) {
-            Ok((socket, file)) => {
-                let socket = BoundSocket::Unix(socket);
-                Ok(BoundListener { socket, address, port: None, file: Some(file) })
-            }
-            Err(e) => Err(self.failure(&address, &e)),
-        }
+        let socket = BoundSocket::UnixPath(path.to_owned());
+        BoundListener { socket, what: self.what, address, port: None, file: None }
     }
 
     fn failure(&self, address: &str, e: &io::Error) -> Error {
-        Error::unavailable(format!("Failed to start {} at {address}: {e}", self.what))
+        failure(self.what, address, e)
     }
+}
+
+fn failure(what: &str, address: &str, e: &io::Error) -> Error {
+    Error::unavailable(format!("Failed to start {what} at {address}: {e}"))
 }

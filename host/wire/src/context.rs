@@ -64,6 +64,7 @@ impl FrontendContext {
     /// Readiness as both generations report it (docs/protocol/v1.md §3.3, v2 §1.6).
     pub fn is_ready(&self) -> bool {
         self.state.phase() == ServerPhase::Ready
+            && !self.state.is_withdrawn()
             && (!self.settings.strict_readiness
                 || self.models.all_ready(&self.settings.ready_models))
     }

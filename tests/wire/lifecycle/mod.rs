@@ -1,5 +1,7 @@
 //! Start, readiness, refusal to start, drain and shutdown.
 
+mod drain_delay;
+mod rolling_restart;
 mod scarce_resources;
 mod shutdown;
 mod startup;

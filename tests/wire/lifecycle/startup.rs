@@ -1,6 +1,7 @@
 //! Start and readiness: sockets before models, ports, version policies.
 
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use trtserver_tests::{Connection, LoadGate, Server, Signal, probe};
 
 #[test]
@@ -29,6 +30,78 @@ fn sockets_respond_before_models_are_loaded() {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
     assert_eq!(server.infer("gated", "").status, 200);
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    bound.unwrap_or_else(|e| panic!("no free port: {e}")).port()
+}
+
+#[test]
+fn tcp_probe_finds_no_port_before_models_are_loaded() {
+    let ports = [free_port(), free_port(), free_port()];
+    let [http, grpc, metrics] = ports;
+    let server = Server::new()
+        .gated_model()
+        .flag(format!("--http-port={http}"))
+        .flag(format!("--grpc-port={grpc}"))
+        .flag(format!("--metrics-port={metrics}"))
+        .flag("--http-health-port=0")
+        .launch_closed();
+    let gate = LoadGate::reach(&server);
+    let connects = |port: u16| TcpStream::connect(("127.0.0.1", port)).is_ok();
+    for port in ports {
+        assert!(!connects(port), "{port} is open before the models are loaded");
+    }
+    // The listener for health is open at once.
+    let health = server.listening("health");
+    for (path, status) in [("/v2/health/live", 200), ("/v2/health/ready", 400)] {
+        let get = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(Connection::open(&health).send(get).response().status, status, "{path}");
+    }
+    assert_eq!(server.process().stdout().lines().count(), 1, "{}", server.process());
+    gate.open();
+    server.wait_until_ready();
+    for port in ports {
+        assert!(connects(port), "{port} is closed");
+    }
+    let get = "GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n";
+    let response = Connection::open(&server.listening("http")).send(get).response();
+    assert_eq!(response.status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn ports_stay_closed_when_the_models_cannot_be_loaded() {
+    let port = free_port();
+    let broken = || {
+        Server::new()
+            .model("broken", probe("broken", &[("fail_in", "model_open")]))
+            .flag(format!("--http-port={port}"))
+    };
+    let ended = broken().flag("--listen-when-ready").refuses_to_start();
+    assert!(!ended.stdout.contains("listening"), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("Started HTTPService"), "{}", ended.stderr);
+    // Without the exit the ports open after the failed load, as in Triton.
+    let server = broken().flag("--exit-on-error=false").launch_closed();
+    let http = server.listening("http");
+    let get = "GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_eq!(Connection::open(&http).send(get).response().status, 400);
+}
+
+#[test]
+fn port_and_unix_socket_in_use_are_named_by_late_listeners_too() {
+    let dir = trtserver_tests::folder();
+    let socket = format!("unix:{}", dir.path().join("http").display());
+    let one = Server::new().flag(format!("--http-address=127.0.0.1,{socket}")).start();
+    let port = one.http().rsplit(':').next().expect("a port").to_owned();
+    let late = || Server::new().flag("--listen-when-ready");
+    let ended = late().flag(format!("--http-port={port}")).refuses_to_start();
+    assert!(ended.stderr.contains(&format!("127.0.0.1:{port}")), "{}", ended.stderr);
+    let ended = late().flag(format!("--http-address={socket}")).refuses_to_start();
+    assert!(ended.stderr.contains(&socket), "{}", ended.stderr);
+    assert_eq!(one.get("/v2/health/live").status, 200);
 }
 
 #[test]

@@ -164,6 +164,14 @@ impl Connections {
         });
     }
 
+    /// The response in progress is the last one of each connection that is older than `age`; such
+    /// a connection that has been idle is closed.
+    pub fn shed(&self, age: Duration) {
+        let now = self.clock.advance();
+        let timeouts = Timeouts::for_shedding(age);
+        self.each(|state| obey_verdict(state, timeouts.judge(state, now)));
+    }
+
     /// Ends all connections: at once where nothing is in progress, the others after their response
     /// or after `grace`.
     pub async fn end_all(&self, grace: Duration) {
@@ -190,13 +198,17 @@ impl Connections {
         let now = self.clock.advance();
         self.each(|state| {
             state.calls.trim();
-            match self.timeouts.judge(state, now) {
-                TimeoutVerdict::Keep => {}
-                TimeoutVerdict::Last => state.order(Order::Last),
-                TimeoutVerdict::EndBody => state.order(Order::EndBody),
-                TimeoutVerdict::Close => state.order(Order::Close),
-            }
+            obey_verdict(state, self.timeouts.judge(state, now));
         });
+    }
+}
+
+fn obey_verdict(state: &ConnectionState, verdict: TimeoutVerdict) {
+    match verdict {
+        TimeoutVerdict::Keep => {}
+        TimeoutVerdict::Last => state.order(Order::Last),
+        TimeoutVerdict::EndBody => state.order(Order::EndBody),
+        TimeoutVerdict::Close => state.order(Order::Close),
     }
 }
 

@@ -61,6 +61,11 @@ impl Timeouts {
         Self { header: grace, body: grace, first_message: grace, ..Self::default() }
     }
 
+    /// A connection that is older than `age` ends with its current requests.
+    pub fn for_shedding(age: Duration) -> Self {
+        Self { age: Some(age), http2_age: Some(age), ..Self::default() }
+    }
+
     /// The shortest one.
     pub fn shortest(&self) -> Duration {
         let Self { header, body, first_message, idle, age, http2_age, .. } = *self;

@@ -30,6 +30,13 @@ pub(super) const GENERAL: &[FlagSpec] = &[
         "Grace period in seconds for sequences that have not ended at shutdown",
     ),
     flag_spec(
+        "drain-delay-secs",
+        FlagKind::Count,
+        "0",
+        "How long the server accepts requests after SIGTERM while it reports that it is not ready, so that load balancers \
+         stop sending requests before the shutdown refuses them",
+    ),
+    flag_spec(
         "strict-readiness",
         FlagKind::Bool,
         "true",

@@ -18,6 +18,14 @@ pub(super) const HTTP: &[FlagSpec] = &[
         "Port of the HTTP listener; 0 selects a free port for each address, -1 does not serve HTTP",
     ),
     flag_spec(
+        "listen-when-ready",
+        FlagKind::Bool,
+        "",
+        "Open the ports for HTTP, gRPC and metrics when the models are loaded, so that a TCP probe does not find them \
+         before; those of --http-health-port open at once. The default is true under the program name tritonserver, as in \
+         Triton, and false under others",
+    ),
+    flag_spec(
         "http-health-port",
         PORT_OR_NONE,
         "",

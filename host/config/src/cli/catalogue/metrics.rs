@@ -18,6 +18,7 @@ pub(super) const METRICS: &[FlagSpec] = &[
         "8002",
         "Port of the metrics listener; 0 selects a free port for each address",
     ),
+    flag_spec("http-metrics", FlagKind::Bool, "false", "Serve /metrics on the HTTP port, too"),
     flag_spec("allow-gpu-metrics", FlagKind::Bool, "true", "Export GPU metrics"),
     flag_spec("allow-cpu-metrics", FlagKind::Bool, "true", "Export use and memory of the machine's CPUs"),
     flag_spec(

@@ -16,7 +16,8 @@ pub(super) const REPOSITORY: &[FlagSpec] = &[
         "model-store",
         FlagKind::Path("DIR"),
         "",
-        "Same as --model-repository, in the spelling of TRTIS: configurations must be complete",
+        "Same as --model-repository under the program name tritonserver; under other names the spelling of TRTIS: \
+         configurations must be complete",
     )
     .also(&["modelstore"])
     .repeats(),
@@ -60,7 +61,7 @@ pub(super) const REPOSITORY: &[FlagSpec] = &[
         FlagKind::Bool,
         "",
         "Require a complete configuration file for every model; with false the backend completes \
-         missing fields. The default is false with --model-repository, as in Triton, and true with --model-store, as in TRTIS",
+         missing fields. The default is false with --model-repository, as in Triton, and true with --model-store, as in TRTIS, unless the program is called tritonserver",
     ),
     flag_spec("disable-auto-complete-config", FlagKind::Bool, "false", "Same as --strict-model-config=true"),
     flag_spec("model-load-thread-count", POSITIVE, "4", "Number of models loaded in parallel"),
