@@ -139,12 +139,11 @@ fn latency_metrics_are_selected_by_flags() {
     for sample in [
         &format!("nv_inference_request_duration_us{labels} "),
         &format!("trtserver_request_duration_seconds_count{labels} 1\n"),
+        &format!("nv_inference_first_response_histogram_ms_count{labels} 1\n"),
     ] {
         assert!(default.contains(sample.as_str()), "{default}");
     }
     assert!(!default.contains("_summary_us"), "{default}");
-    // Only decoupled models have it.
-    assert!(!default.contains("nv_inference_first_response_histogram_ms"), "{default}");
     let other = page(&[
         "counter_latencies=false",
         "histogram_latencies=false",

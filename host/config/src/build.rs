@@ -64,6 +64,7 @@ pub fn build_settings(
         ready_models: ready_models(flags, v)?,
         log: log_settings(flags, v, env)?,
         model_repositories: without_duplicates(model_repositories),
+        repositories_come_late: env("MODEL_INIT_MODE").as_deref() == Some("async"),
         model_cache_dir: v
             .paths("model-cache-dir")
             .pop()

@@ -24,6 +24,7 @@ fn defaults() -> ServerSettings {
         ready_models: vec![],
         log: LogSettings::default(),
         model_repositories: vec!["/m".into()],
+        repositories_come_late: false,
         model_cache_dir: None,
         model_cache_size: None,
         store_timeout: Duration::from_secs(30),

@@ -40,6 +40,8 @@ pub struct ServerSettings {
     /// Directories and URLs of object stores: at least one, in the order given, without duplicates.
     /// Not checked for existence.
     pub model_repositories: Vec<PathBuf>,
+    /// Directories of repositories may appear after the start; set by the environment.
+    pub repositories_come_late: bool,
     /// Respond like releases 18.04 and 18.05, because their flag `--model_base_path` was used.
     pub emulate_18_04: bool,
     /// Cache of models from object stores; `None`: in the user's cache directory.

@@ -56,16 +56,12 @@ impl<'a> LatencyFamilies<'a> {
     }
 
     /// Adds the series of one version, on one GPU or on the CPU. A histogram appears with the first
-    /// request, that of first responses with the decoupled model.
+    /// request, that of first responses of a decoupled model with the model.
     pub fn put(&mut self, labels: &Labels, counters: &VersionCounters, decoupled: bool) {
         if let Some(latencies) = &counters.latencies {
             let kinds = HISTOGRAMS.iter().zip(latencies.histograms());
             for (family, (kind, histogram)) in self.histograms.iter_mut().zip(kinds) {
-                let shown = match kind.family {
-                    FIRST_RESPONSE => decoupled,
-                    _ => histogram.count() > 0,
-                };
-                if shown {
+                if histogram.count() > 0 || (decoupled && kind.family == FIRST_RESPONSE) {
                     let sum = histogram.sum_ns() as f64 / kind.unit_ns;
                     family.put_buckets(labels, histogram.bounds(), histogram.counts(), sum);
                 }

@@ -1,6 +1,7 @@
 //! Settings of object stores and their cache, and of bare repositories.
 
 use super::BareSettings;
+use super::location::StoreProvider;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,18 +30,30 @@ impl Default for StoreSettings {
 }
 
 impl StoreSettings {
+    /// The directory of the flag, of Triton's variable for the provider, or the user's.
+    ///
     /// # Errors
     /// The user has no cache directory.
-    pub fn cache_dir(&self) -> Result<PathBuf, String> {
+    pub fn cache_dir(&self, provider: StoreProvider) -> Result<PathBuf, String> {
         let set = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty());
         let default = || {
             let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
             cache.or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")))
         };
         let default = || default().map(|dir| dir.join("trtserver/models"));
-        self.cache_dir.clone().or_else(default).ok_or_else(|| {
+        let mounted = || set(mount_variable(provider)).map(PathBuf::from);
+        self.cache_dir.clone().or_else(mounted).or_else(default).ok_or_else(|| {
             "--model-cache-dir is needed for a repository in an object store: neither HOME nor XDG_CACHE_HOME is set"
                 .to_owned()
         })
+    }
+}
+
+/// Where Triton copies the models of a provider to.
+fn mount_variable(provider: StoreProvider) -> &'static str {
+    match provider {
+        StoreProvider::Gcs => "TRITON_GCS_MOUNT_DIRECTORY",
+        StoreProvider::S3 => "TRITON_AWS_MOUNT_DIRECTORY",
+        StoreProvider::Azure => "TRITON_AZURE_MOUNT_DIRECTORY",
     }
 }

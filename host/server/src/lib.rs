@@ -36,6 +36,7 @@ mod drain;
 pub mod fuzzing;
 mod head_check;
 mod host;
+mod late_repositories;
 mod listeners;
 mod load;
 mod memory_limit;

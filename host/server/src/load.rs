@@ -1,6 +1,7 @@
 //! Finds backends and loads models at start.
 
 use crate::host::Host;
+use crate::late_repositories::{self, WAIT_LIMIT};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +22,9 @@ use trtserver_wire::context::FrontendContext;
 /// Finds the backends and loads the models of the start.
 pub fn load_at_startup(context: &FrontendContext, host: &Host) -> Result<StartupReport> {
     let settings = &context.settings;
+    if settings.repositories_come_late {
+        late_repositories::wait_for_directories(&settings.model_repositories, WAIT_LIMIT)?;
+    }
     let loader = create_loader(settings, host.timer, &host.launcher)?;
     let repositories = open_repositories(settings, &loader.backends)?;
     context.models.set_cache(repositories.cache());

@@ -104,6 +104,50 @@ fn port_and_unix_socket_in_use_are_named_by_late_listeners_too() {
     assert_eq!(one.get("/v2/health/live").status, 200);
 }
 
+/// KServe links the models of an image once its container runs.
+#[test]
+fn repository_that_appears_after_the_start_is_waited_for() {
+    let dir = trtserver_tests::folder();
+    let late = dir.path().join("models");
+    let flag = format!("--model-store={}", late.display());
+    let refused = Server::new().flag(&flag).refuses_to_start();
+    assert!(refused.stderr.contains("is not a readable directory"), "{}", refused.stderr);
+    let server = Server::new().flag(flag).env("MODEL_INIT_MODE", "async").launch();
+    server.wait_for_log_with(&["waiting up to 300 s for model repository", "models'"]);
+    assert_eq!(server.get("/v2/health/ready").status, 400);
+    assert_eq!(server.get("/v2/health/live").status, 200);
+    let models = trtserver_tests::Repository::new();
+    models.model("echo", &probe("echo", &[]));
+    std::os::unix::fs::symlink(models.path(), &late).expect("a link");
+    server.wait_until_ready();
+    assert_eq!(server.infer("echo", "").status, 200);
+}
+
+#[test]
+fn http_port_serves_metrics_and_lists_models() {
+    let server = Server::new()
+        .model("echo", probe("echo", &[]))
+        .model("broken", probe("broken", &[("fail_in", "model_open")]))
+        .flag("--exit-on-error=false")
+        .flag("--http-metrics")
+        .start();
+    assert_eq!(server.infer("echo", "").status, 200);
+    let page = server.get("/metrics");
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-type").is_some_and(|kind| kind.starts_with("text/plain")));
+    assert!(page.text().contains("nv_inference_count{model=\"echo\",version=\"1\"} 1"));
+    assert_eq!(server.post("/metrics", &[], "").status, 405);
+    assert_eq!(server.get("/v2/models").text(), r#"{"models":["echo"]}"#);
+    // Without the flag the port has no such page.
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    assert_eq!(server.get("/metrics").status, 404);
+    for flags in [["--http-metrics", "--allow-metrics=false"], ["--http-metrics", "--http-port=-1"]]
+    {
+        let ended = flags.iter().fold(Server::new(), |s, flag| s.flag(*flag)).refuses_to_start();
+        assert!(ended.stderr.contains("--http-metrics"), "{flags:?}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn sigterm_during_load_ends_the_server() {
     let server = Server::new().gated_model().launch();

@@ -92,6 +92,20 @@ fn s3_gives_the_responses_of_the_disk() {
         assert_eq!(seen(&server), disk);
         assert!(!server.log().contains("TOP-SECRET"), "{}", server.log());
     }
+    // As charts and KServe have it: everything but the bucket in the environment.
+    let copies = trtserver_tests::folder();
+    let server = trtserver_tests::control::explicit()
+        .flag("--load-model=*")
+        .flag("--model-repository=s3://bucket/models")
+        .env("TRITON_CLOUD_CREDENTIAL_PATH", "")
+        .env("AWS_ENDPOINT_URL", format!("http://{address}"))
+        .env("AWS_ACCESS_KEY_ID", "tester")
+        .env("AWS_SECRET_ACCESS_KEY", "TOP-SECRET")
+        .env("AWS_DEFAULT_REGION", "us-east-1")
+        .env("TRITON_AWS_MOUNT_DIRECTORY", copies.path())
+        .start();
+    assert_eq!(seen(&server), disk);
+    assert!(copies.path().read_dir().is_ok_and(|mut files| files.next().is_some()), "no copies");
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub const HISTOGRAMS: [HistogramKind; 4] = [
     },
 ];
 
-/// Shown for decoupled models alone, as in Triton.
+/// Of a model that is not decoupled it counts requests: their only response is the first.
 pub const FIRST_RESPONSE: &str = "nv_inference_first_response_histogram_ms";
 
 /// Bounds of the histograms of a version, in the order of [`HISTOGRAMS`].

@@ -26,7 +26,7 @@ use parking_lot::{Mutex, MutexGuard};
 use service_time::ServiceTime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Why a request failed, as the metrics name it.
@@ -82,6 +82,8 @@ pub struct VersionStats {
     /// Whether histograms and summaries are recorded.
     recorded: (bool, bool),
     service_time: ServiceTime,
+    /// Requests have any number of responses: the first one is counted when it comes.
+    decoupled: AtomicBool,
     /// The counters of the time when the model had fewer instances, which may still write them.
     before: Option<Arc<VersionStats>>,
 }
@@ -117,6 +119,7 @@ impl VersionStats {
             buckets,
             recorded,
             service_time: ServiceTime::default(),
+            decoupled: AtomicBool::new(false),
             before: None,
         }
     }
@@ -181,6 +184,10 @@ impl VersionStats {
         counters.load_ratio_sum += ratio;
         if let Some(latencies) = &mut counters.latencies {
             latencies.add_request(request, queue, compute);
+            if !self.decoupled.load(Ordering::Relaxed) {
+                // The only response is the first.
+                latencies.add_first_response(request);
+            }
         }
         if let Some(summaries) = &mut counters.summaries {
             summaries.add(end_ns, [request, queue, input, infer, output]);
@@ -222,6 +229,11 @@ impl VersionStats {
         if let Some(i) = FAILURE_REASONS.iter().position(|(r, _)| *r == FailureReason::Other) {
             counters.failures[i] += 1;
         }
+    }
+
+    /// Whether the version is decoupled, which a reload may change.
+    pub fn set_decoupled(&self, decoupled: bool) {
+        self.decoupled.store(decoupled, Ordering::Relaxed);
     }
 
     /// The first response of a decoupled model, `ns` after the first byte of its request.

@@ -98,13 +98,19 @@ fn histograms_continue_unless_their_buckets_change() {
     };
     let more = stats.continued(2, buckets());
     succeed(&more, 1, 1_000_000);
-    assert_eq!(counts(&more), [2, 2, 2, 0]);
+    assert_eq!(counts(&more), [2, 2, 2, 2]);
     let other =
         HistogramBuckets::new(|family| (family == HISTOGRAMS[0].family).then_some(&[1.0, 2.0][..]));
     let changed = more.continued(1, other);
     succeed(&changed, 0, 1_000_000);
-    assert_eq!(counts(&changed), [1, 3, 3, 0]);
-    assert_eq!(changed.snapshot().inference_count, 3);
+    assert_eq!(counts(&changed), [1, 3, 3, 3]);
+    // A decoupled version counts first responses when they come.
+    changed.set_decoupled(true);
+    succeed(&changed, 0, 1_000_000);
+    assert_eq!(counts(&changed), [2, 4, 4, 3]);
+    changed.first_response(0, 5);
+    assert_eq!(counts(&changed), [2, 4, 4, 4]);
+    assert_eq!(changed.snapshot().inference_count, 4);
 }
 
 #[test]

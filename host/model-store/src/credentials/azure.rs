@@ -5,7 +5,7 @@ use super::{CredentialEnvironment, CredentialSources, file};
 use object_store::ClientOptions;
 use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 
-/// The first source that has credentials: Triton's credential file, key, shared access signature,
+/// The first source that has credentials: Triton's credential file, its variable, key, shared access signature,
 /// client secret, workload identity, command line, managed identity.
 ///
 /// # Errors
@@ -45,6 +45,9 @@ pub fn find_azure_credentials(
         sources.used(found.source, format!("key of account '{}'", url.account));
         return Ok(builder.with_access_key(entry.account_key));
     }
+    if let Some(builder) = read_auth_type(&builder, env, sources)? {
+        return Ok(builder);
+    }
     for name in ["AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY"] {
         if let Some([key]) = sources.variables(env, [name]) {
             sources.used(name, format!("key of account '{}'", url.account));
@@ -82,8 +85,47 @@ pub fn find_azure_credentials(
         return Ok(builder.with_skip_signature(true));
     }
     sources.nothing("AZURE_SKIP_SIGNATURE", "not set: not anonymous");
-    sources.used("managed identity of the instance", "");
-    Ok(builder)
+    Ok(use_managed_identity(builder, "managed identity of the instance", env, sources))
+}
+
+/// Triton's `AZURE_STORAGE_AUTH_TYPE`: `managed_identity` skips the other sources, `default` looks
+/// at them in order.
+///
+/// # Errors
+/// It has another value.
+fn read_auth_type(
+    builder: &MicrosoftAzureBuilder,
+    env: &CredentialEnvironment,
+    sources: &mut CredentialSources,
+) -> Result<Option<MicrosoftAzureBuilder>, String> {
+    const NAME: &str = "AZURE_STORAGE_AUTH_TYPE";
+    match env.get(NAME) {
+        None | Some("default") => Ok(None),
+        Some("managed_identity") => {
+            let source = format!("{NAME}=managed_identity");
+            Ok(Some(use_managed_identity(builder.clone(), &source, env, sources)))
+        }
+        Some(other) => Err(format!("{NAME}={other}: expected managed_identity or default")),
+    }
+}
+
+/// The identity of the client `AZURE_STORAGE_CLIENT_ID`, or that of the system.
+fn use_managed_identity(
+    builder: MicrosoftAzureBuilder,
+    source: &str,
+    env: &CredentialEnvironment,
+    sources: &mut CredentialSources,
+) -> MicrosoftAzureBuilder {
+    match env.get("AZURE_STORAGE_CLIENT_ID") {
+        Some(client) => {
+            sources.used(source, format!("client {client} of AZURE_STORAGE_CLIENT_ID"));
+            builder.with_client_id(client)
+        }
+        None => {
+            sources.used(source, "");
+            builder
+        }
+    }
 }
 
 /// Set from the source that was chosen only. Account and container are named by the URL.

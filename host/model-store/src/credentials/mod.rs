@@ -11,7 +11,7 @@ mod s3;
 
 pub use azure::find_azure_credentials;
 pub use gcs::find_gcs_credentials;
-pub use s3::find_s3_credentials;
+pub use s3::{endpoint_in_environment, find_s3_credentials, with_ca_bundle};
 
 use std::collections::BTreeMap;
 use std::fmt;

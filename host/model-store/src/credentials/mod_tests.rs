@@ -103,8 +103,23 @@ fn entry_with_the_longest_prefix_is_used() {
 
 #[test]
 fn first_source_of_azure_is_used() {
-    let cases: [(CredentialEnvironment, &str); 4] = [
-        ([("AZURE_STORAGE_KEY", "HIDDEN")].into(), "AZURE_STORAGE_KEY"),
+    const TYPE: &str = "AZURE_STORAGE_AUTH_TYPE";
+    let key = ("AZURE_STORAGE_KEY", "HIDDEN");
+    let cases: [(CredentialEnvironment, &str); 8] = [
+        ([key].into(), "AZURE_STORAGE_KEY"),
+        ([key, (TYPE, "default")].into(), "AZURE_STORAGE_KEY"),
+        (
+            [key, (TYPE, "managed_identity")].into(),
+            "AZURE_STORAGE_AUTH_TYPE=managed_identity: used",
+        ),
+        (
+            [key, (TYPE, "managed_identity"), ("AZURE_STORAGE_CLIENT_ID", "c")].into(),
+            "managed_identity: used (client c of AZURE_STORAGE_CLIENT_ID)",
+        ),
+        (
+            [("AZURE_STORAGE_CLIENT_ID", "c")].into(),
+            "managed identity of the instance: used (client c of AZURE_STORAGE_CLIENT_ID)",
+        ),
         ([("AZURE_STORAGE_SAS_TOKEN", "sig=HIDDEN")].into(), "AZURE_STORAGE_SAS_TOKEN"),
         (
             [("AZURE_CLIENT_ID", "c"), ("AZURE_CLIENT_SECRET", "HIDDEN"), ("AZURE_TENANT_ID", "t")]
@@ -116,6 +131,35 @@ fn first_source_of_azure_is_used() {
     for (env, expected) in cases {
         let found = chosen("as://account/container", &env).unwrap();
         assert!(found.contains(expected), "{found}");
+    }
+}
+
+#[test]
+fn unknown_type_of_azure_is_an_error() {
+    let env: CredentialEnvironment = [("AZURE_STORAGE_AUTH_TYPE", "MSI")].into();
+    assert_eq!(
+        chosen("as://account/container", &env).unwrap_err(),
+        "AZURE_STORAGE_AUTH_TYPE=MSI: expected managed_identity or default"
+    );
+}
+
+#[test]
+fn variables_of_aws_name_endpoint_and_certificates() {
+    let of = |env: [(&str, &str); 3]| endpoint_in_environment(&env.into());
+    let (all, s3) = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3");
+    assert_eq!(
+        of([(all, "http://minio:9000/"), (s3, ""), ("A", "")]),
+        Some("http://minio:9000".into())
+    );
+    assert_eq!(of([(all, "http://a"), (s3, "https://b"), ("A", "")]), Some("https://b".into()));
+    assert_eq!(of([("A", ""), ("B", ""), ("C", "")]), None);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ca.pem");
+    fs::write(&path, "no certificate").unwrap();
+    for path in [path.to_str().unwrap(), "/nonexistent.pem"] {
+        let env: CredentialEnvironment = [("AWS_CA_BUNDLE", path)].into();
+        let error = with_ca_bundle(object_store::ClientOptions::new(), &env).unwrap_err();
+        assert!(error.starts_with(&format!("AWS_CA_BUNDLE={path}: ")), "{error}");
     }
 }
 

@@ -3,8 +3,8 @@
 use super::super::location::ObjectUrl;
 use super::profile::CredentialProfile;
 use super::{CredentialEnvironment, CredentialSources, file};
-use object_store::ClientOptions;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
+use object_store::{Certificate, ClientOptions};
 
 /// The first source that has credentials, as in the AWS SDKs: key in the environment, profile,
 /// token of a web identity, container, instance. Triton's credential file comes before all of them.
@@ -130,4 +130,32 @@ fn is_credential(key: &Key) -> bool {
             | Key::ContainerAuthorizationTokenFile
             | Key::SkipSignature
     )
+}
+
+/// Trusts the certificates of `AWS_CA_BUNDLE` beside those of the system.
+///
+/// # Errors
+/// The file cannot be read or is not PEM.
+pub fn with_ca_bundle(
+    mut options: ClientOptions,
+    env: &CredentialEnvironment,
+) -> Result<ClientOptions, String> {
+    let Some(path) = env.get("AWS_CA_BUNDLE") else { return Ok(options) };
+    let unusable = |why: String| format!("AWS_CA_BUNDLE={path}: {why}");
+    let pem = std::fs::read(path).map_err(|e| unusable(e.to_string()))?;
+    let found = Certificate::from_pem_bundle(&pem).map_err(|e| unusable(e.to_string()))?;
+    if found.is_empty() {
+        return Err(unusable("no certificate in PEM format".to_owned()));
+    }
+    for certificate in found {
+        options = options.with_root_certificate(certificate);
+    }
+    Ok(options)
+}
+
+/// The service that AWS's variables name for URLs that name none.
+pub fn endpoint_in_environment(env: &CredentialEnvironment) -> Option<String> {
+    let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+    let found = names.into_iter().find_map(|name| env.get(name))?;
+    Some(found.trim_end_matches('/').to_owned())
 }

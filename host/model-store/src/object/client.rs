@@ -51,11 +51,18 @@ pub fn connect_in(
 ) -> Result<StoreClient, String> {
     // Fails if it was done before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let options = ClientOptions::new()
+    let mut options = ClientOptions::new()
         .with_connect_timeout(timeout.min(CONNECT_TIMEOUT))
         .with_read_timeout(timeout)
         // A large object takes as long as it takes.
         .with_timeout_disabled();
+    let mut url = url.clone();
+    if url.provider == StoreProvider::S3 {
+        if url.endpoint.is_none() {
+            url.endpoint = credentials::endpoint_in_environment(env);
+        }
+        options = credentials::with_ca_bundle(options, env)?;
+    }
     let retry = RetryConfig {
         backoff: BackoffConfig::default(),
         max_retries: MAX_RETRIES,
@@ -64,24 +71,24 @@ pub fn connect_in(
     let failed = |e: object_store::Error| super::message::describe_store_error(&e);
     let store: Arc<dyn ObjectStore> = match url.provider {
         StoreProvider::S3 => {
-            let builder = credentials::find_s3_credentials(url, env, options, sources)?;
+            let builder = credentials::find_s3_credentials(&url, env, options, sources)?;
             let builder = builder.with_http_connector(StoreConnector);
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
         StoreProvider::Gcs => {
-            let builder = credentials::find_gcs_credentials(url, env, options, sources)?;
+            let builder = credentials::find_gcs_credentials(&url, env, options, sources)?;
             let builder = builder.with_http_connector(StoreConnector);
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
         StoreProvider::Azure => {
-            let builder = credentials::find_azure_credentials(url, env, options, sources)?;
+            let builder = credentials::find_azure_credentials(&url, env, options, sources)?;
             let builder = builder.with_http_connector(StoreConnector);
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
     };
     let credentials = sources.chosen().map(|tried| tried.source.clone()).unwrap_or_default();
     Ok(StoreClient {
-        url: Arc::new(url.clone()),
+        url: Arc::new(url),
         store,
         credentials: credentials.into(),
         ignored: Arc::default(),

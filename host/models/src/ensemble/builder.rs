@@ -97,6 +97,7 @@ impl EnsembleBuilder {
         let labelled = check_steps::with_labels(&self.signature, &steps);
         let signature = labelled.with_owner(LedgerOwner::version(&self.config.name, number));
         let graph = self.graph(&signature, &steps)?;
+        version.stats.set_decoupled(graph.is_decoupled());
         let config = self.config_with_policy(&graph);
         let max_inflight = max_inflight(&self.config);
         let models = Arc::clone(&self.dependencies) as Arc<dyn StepModels>;

@@ -121,6 +121,7 @@ impl InstanceWorker {
             None => set_niceness(self.plan.nice),
         };
         self.stats.placed(self.ordinal, self.gpu_uuid());
+        self.stats.set_decoupled(self.decoupled);
         let streams = InstanceStreams::for_instance(gpu, self.plan.device, priority.stream())?;
         tracing::info!(
             "model '{}' instance {}: nice value {nice}{}",
