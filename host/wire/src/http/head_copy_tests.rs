@@ -1,3 +1,5 @@
+//! Unit tests of `head_copy.rs`.
+
 use super::*;
 use http_body_util::{Empty, Full};
 
