@@ -106,9 +106,9 @@ fn one_port_at_different_addresses_serves_two_listeners() {
 
 #[test]
 fn unsupported_flags_are_refused() {
-    let ended = trtserver(["--model-store=/models", "--grpc-use-ssl=true"]);
+    let ended = trtserver(["--model-store=/models", "--allow-sagemaker=true"]);
     assert_eq!(ended.code(), 1);
-    assert!(ended.stderr.contains("--grpc-use-ssl=true"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("--allow-sagemaker=true"), "{}", ended.stderr);
 }
 
 #[test]

@@ -81,7 +81,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// Other names of programs: the name selects flags and output.
 const ALIASES: &[(&str, &str)] = &[("perf_client", "trtserver-perf")];
 
-/// What `cargo xtask demo` builds and installs: the server without object stores, its client, and
+/// What `cargo xtask demo` builds and installs: the server without object stores and TLS, its client, and
 /// the plugins whose framework is there. Without default features, since object stores and TLS are
 /// a third of the crates.
 pub fn build_demo(paths: &Paths, backends: &[&str]) -> Result<PathBuf> {

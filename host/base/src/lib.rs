@@ -3,6 +3,7 @@
 //! - [`error`]: one error type, a code and a message; the frontends map codes to statuses.
 //! - [`clock`], [`timer`]: CLOCK_MONOTONIC, and callbacks at deadlines.
 //! - [`stats`]: counters and latency histograms of model versions, merged when they are read.
+//! - [`tls_stats`]: counters of the handshakes and certificates of a listener.
 //! - [`budget`]: bytes that requests and responses may hold; [`ledger`]: who holds which bytes.
 //! - [`arena`]: memory that the server shares with the processes of isolated models.
 //! - [`heap`], [`reclaim`], [`upkeep`]: the allocator's free memory, large memory that a thread of
@@ -28,4 +29,5 @@ pub mod request_id;
 pub mod state;
 pub mod stats;
 pub mod timer;
+pub mod tls_stats;
 pub mod upkeep;

@@ -5,6 +5,7 @@ use super::backend_config::backend_config;
 use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
 use super::restrictions::ApiRestrictions;
+use super::tls_settings::tls_settings;
 use super::values::FlagValues;
 use super::{
     ApiGroup, ConnectionSettings, ControlMode, ListenAddress, LogFormat, LogSettings,
@@ -129,6 +130,7 @@ pub fn build_settings(
         grpc_max_expanded_size: v.number("grpc-max-expanded-size")?,
         decode_thread_count: v.optional_number("decode-thread-count")?,
         connections: connection_settings(v)?,
+        tls: tls_settings(flags, v)?,
         allow_metrics: v.bool("allow-metrics")?,
         metrics_addresses,
         metrics_port: v.number("metrics-port")?,

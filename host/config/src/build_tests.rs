@@ -2,6 +2,7 @@
 
 use super::super::testing::{error_of, run, run_in};
 use super::*;
+use crate::TlsSettings;
 use trtserver_base::stats::LatencySettings;
 
 fn hosts(hosts: &[&str]) -> Vec<ListenAddress> {
@@ -85,6 +86,15 @@ fn defaults() -> ServerSettings {
             tcp_keepalive: Some(Duration::from_secs(60)),
             grpc_keepalive_time: None,
             grpc_keepalive_timeout: Duration::from_secs(20),
+        },
+        tls: TlsSettings {
+            http: None,
+            grpc: None,
+            metrics: None,
+            health: None,
+            reload_interval: Some(Duration::from_secs(10)),
+            handshake_timeout: Some(Duration::from_secs(10)),
+            max_handshakes: 1024,
         },
         http_header_forward: None,
         grpc_header_forward: None,

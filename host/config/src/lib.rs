@@ -20,6 +20,7 @@ mod restrictions;
 mod settings;
 #[cfg(test)]
 mod testing;
+mod tls_settings;
 mod values;
 
 pub use address::ListenAddress;
@@ -32,6 +33,8 @@ pub use settings::{
     ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, ServerSettings,
     UnreadLimits,
 };
+
+pub use tls_settings::{TlsFiles, TlsSettings};
 
 use crate::cli::{CliInvocation, GivenFlags};
 use std::ffi::OsString;

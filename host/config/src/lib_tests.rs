@@ -114,9 +114,6 @@ fn invalid_flags_are_refused() {
 #[test]
 fn unsupported_flags_are_refused() {
     let table = [
-        ("--grpc-use-ssl=true", "gRPC over TLS"),
-        ("--grpc-use-ssl-mutual=false", "gRPC over TLS"),
-        ("--grpc-server-cert=/c", "gRPC over TLS"),
         ("--trace-level=MIN", "request tracing"),
         ("--trace-config=level=TIMESTAMPS", "request tracing"),
         ("--trace-config=triton,level=TENSORS", "request tracing"),
@@ -134,7 +131,7 @@ fn unsupported_flags_are_refused() {
         let error = error_of(&format!("--model-store=/m {line}"));
         assert!(error.starts_with(&want), "{error}");
     }
-    let both = error_of("--allow-sagemaker --grpc-use-ssl");
+    let both = error_of("--allow-sagemaker --trace-level=MIN");
     assert_eq!(both.lines().count(), 2, "{both}");
 }
 

@@ -1,5 +1,6 @@
 //! Flags that this server does not fully support: notes for the log, or an error.
 
+use super::tls_settings::tls_notes;
 use super::values::FlagValues;
 use crate::cli::GivenFlags;
 use crate::cli::catalogue::FlagStatus;
@@ -59,6 +60,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
                 .to_owned(),
         ));
     }
+    notes.extend(tls_notes(flags, values)?);
     notes.extend(polling_notes(flags, values)?);
     let mode = values.text("model-control-mode")?;
     let explicit = mode == "explicit" || values.bool("allow-model-control")?;

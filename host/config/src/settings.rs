@@ -5,6 +5,7 @@ use super::address::ListenAddress;
 use super::backend_config::BackendConfig;
 use super::header_pattern::HeaderPattern;
 use super::restrictions::ApiRestrictions;
+use super::tls_settings::TlsSettings;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -126,6 +127,7 @@ pub struct ServerSettings {
     pub decode_thread_count: Option<usize>,
 
     pub connections: ConnectionSettings,
+    pub tls: TlsSettings,
 
     pub allow_metrics: bool,
     pub metrics_addresses: Vec<ListenAddress>,

@@ -16,6 +16,7 @@ mod model;
 mod process;
 mod repository;
 mod text;
+mod tls;
 
 pub use gpu::GpuMetrics;
 pub use text::MetricsFormat;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::heap::{self, HeapUsage};
 use trtserver_base::stats::LatencySettings;
+use trtserver_base::tls_stats::TlsStats;
 use trtserver_model_store::CacheUsage;
 use trtserver_models::ModelTable;
 use trtserver_plugin_host::host_api::metric;
@@ -44,6 +46,8 @@ pub struct MetricsPage {
     gpus: Option<GpuMetrics>,
     cpus: Option<CpuMetrics>,
     latency: LatencySettings,
+    /// Of each listener with TLS.
+    tls: Vec<Arc<TlsStats>>,
     process: CachedReading<Vec<MetricFamily>>,
     /// The allocator counts its blocks for some milliseconds when there are many.
     heap: CachedReading<Option<HeapUsage>>,
@@ -59,11 +63,12 @@ impl MetricsPage {
         cpus: bool,
         interval: Duration,
         latency: LatencySettings,
+        tls: Vec<Arc<TlsStats>>,
     ) -> Self {
         let cpus = cpus.then(|| CpuMetrics::new(interval));
         let (process, heap, cache) =
             (CachedReading::new(SECOND), CachedReading::new(SECOND), CachedReading::new(SECOND));
-        Self { models, gpus, cpus, latency, process, heap, cache }
+        Self { models, gpus, cpus, latency, tls, process, heap, cache }
     }
 
     /// All metrics. Families without series are omitted.
@@ -80,6 +85,7 @@ impl MetricsPage {
         ));
         families.extend(self.cpus.iter().flat_map(CpuMetrics::families));
         families.extend(self.gpus.iter().flat_map(GpuMetrics::families));
+        families.extend(tls::tls_families(&self.tls));
         families.extend(metric::gather_metrics());
         families.retain(|f| !f.get_metric().is_empty());
         text::encode_families(&families, format)

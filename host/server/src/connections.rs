@@ -4,7 +4,7 @@ use super::descriptor_limit;
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_base::budget::OpenCallLimit;
-use trtserver_config::{ConnectionSettings, MaxConnections};
+use trtserver_config::{MaxConnections, ServerSettings};
 use trtserver_wire::connections::{Connections, Timeouts};
 
 /// A request head that has been incomplete for longer is given up before idle connections. Heads of
@@ -22,8 +22,10 @@ pub struct ListenerConnections {
 
 impl ListenerConnections {
     /// Must be called inside the runtime.
-    pub fn new(settings: &ConnectionSettings, calls: &'static OpenCallLimit) -> Self {
+    pub fn new(settings: &ServerSettings, calls: &'static OpenCallLimit) -> Self {
+        let (settings, tls) = (&settings.connections, &settings.tls);
         let timeouts = Timeouts {
+            handshake: tls.handshake_timeout,
             header: settings.header_timeout,
             body: settings.body_timeout,
             first_message: settings.first_message_timeout,
@@ -40,9 +42,9 @@ impl ListenerConnections {
             MaxConnections::Limited(max) => max,
         };
         let of_probes = Timeouts { stalled_head: Duration::ZERO, ..timeouts };
-        let reserved =
-            || Connections::new(descriptor_limit::reserved_connections(), of_probes, calls);
-        let requests = Connections::new(max, timeouts, calls);
+        let limited = |max, timeouts| Connections::new(max, tls.max_handshakes, timeouts, calls);
+        let reserved = || limited(descriptor_limit::reserved_connections(), of_probes);
+        let requests = limited(max, timeouts);
         Self { requests, health: reserved(), metrics: reserved() }
     }
 

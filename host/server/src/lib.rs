@@ -62,21 +62,22 @@ use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::heap;
 use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_config::log::LogControl;
 use trtserver_config::{ControlMode, ServerSettings};
-use trtserver_device::{DeviceSettings, GpuDriver};
+use trtserver_device::DeviceSettings;
 use trtserver_isolation::ProcessLauncher;
-use trtserver_metrics::{GpuMetrics, MetricsPage};
+use trtserver_metrics::MetricsPage;
 use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
 use trtserver_wire::bind::{BoundListener, SocketFile};
 use trtserver_wire::context::{EndpointStats, FrontendContext};
+use trtserver_wire::tls::TlsListeners;
 use trtserver_wire::{decode_workers, threads};
 
 /// Threads beside those of the network and of decoding: health, timer, memory that is given back,
@@ -152,6 +153,9 @@ struct Server {
     waiting: Option<OpenListeners>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
+    tls: TlsListeners,
+    /// Asks for a look at the files of TLS; `None` without TLS.
+    tls_reload: Option<Arc<Notify>>,
     /// Removed when the server is dropped.
     socket_files: Vec<SocketFile>,
 }
@@ -186,20 +190,31 @@ impl Server {
         serve_nested(NestedModels::new(&context, runtime.handle()));
         let (stop, _) = watch::channel(false);
         let _guard = runtime.enter();
-        let connections = ListenerConnections::new(&settings.connections, host.open_calls);
+        let connections = ListenerConnections::new(&settings, host.open_calls);
         let (tasks, socket_files) = (Vec::new(), Vec::new());
+        let (mut opened, tls, reloader) = OpenListeners::new(&settings)?;
+        let tls_reload = (!tls.stats().is_empty()).then(Arc::<Notify>::default);
+        if let Some(asked) = &tls_reload {
+            let interval = settings.tls.reload_interval;
+            health_runtime.spawn(reloader.run(interval, Arc::clone(asked)));
+        }
+        let page = settings.allow_metrics.then(|| {
+            let models = Arc::clone(&context.models);
+            Arc::new(metrics_endpoint::create_page(&settings, models, tls.stats()))
+        });
         let mut server = Self {
             host: Arc::new(host),
-            page: settings.allow_metrics.then(|| metrics_page(&context)),
+            page,
             context,
             connections,
             runtimes: (runtime.handle().clone(), health_runtime.handle().clone()),
             waiting: None,
             stop,
             tasks,
+            tls,
+            tls_reload,
             socket_files,
         };
-        let mut opened = OpenListeners::new(&settings)?;
         if settings.listen_when_ready {
             let health = opened.take_health();
             server.waiting = Some(opened);
@@ -243,13 +258,15 @@ impl Server {
             self.socket_files.extend(bound.file.take());
             let (listener, context) = (listener.clone(), Arc::clone(&self.context));
             let (connections, stop) = (Arc::clone(connections), self.stop.subscribe());
-            self.tasks.push(runtime.spawn(listener.serve(bound, context, connections, stop)));
+            let tls = self.tls.endpoint(listener.name());
+            let task = listener.serve(bound, context, connections, tls, stop);
+            self.tasks.push(runtime.spawn(task));
         }
     }
 
     /// Loads the models, serves until a signal, drains.
     async fn serve(mut self) -> u8 {
-        let mut signals = match Signals::new(self.context.log.clone()) {
+        let mut signals = match Signals::new(self.context.log.clone(), self.tls_reload.clone()) {
             Ok(signals) => signals,
             Err(e) => {
                 tracing::error!("cannot handle signals: {e}");
@@ -345,17 +362,4 @@ impl Server {
             }
         }
     }
-}
-
-fn metrics_page(context: &FrontendContext) -> Arc<MetricsPage> {
-    let settings = &context.settings;
-    let interval = settings.metrics_interval / 2;
-    let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
-    let gpus = devices.and_then(|driver| {
-        let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
-        GpuMetrics::open(interval, uuids.collect())
-    });
-    let (models, cpu) = (Arc::clone(&context.models), settings.allow_cpu_metrics);
-    let latencies = settings.latency_metrics.clone();
-    Arc::new(MetricsPage::new(models, gpus, cpu, interval, latencies))
 }

@@ -10,9 +10,12 @@ use trtserver_base::error::Result;
 use trtserver_config::ServerSettings;
 use trtserver_metrics::MetricsPage;
 use trtserver_wire::bind::{BoundListener, Sockets};
-use trtserver_wire::connections::Connections;
+use trtserver_wire::connections::{Connections, Wire};
 use trtserver_wire::context::FrontendContext;
-use trtserver_wire::listener::{ConnectionLimits, Ping, Protocol, serve_connections};
+use trtserver_wire::listener::{
+    ConnectionLimits, ListenerService, Ping, Protocol, serve_connections,
+};
+use trtserver_wire::tls::{TlsEndpoint, TlsListener, TlsListeners, TlsReloader};
 
 /// What is served on a socket.
 #[derive(Clone)]
@@ -25,6 +28,16 @@ pub enum Listener {
 }
 
 impl Listener {
+    /// Its name in the lines of standard output, and in log and metrics of TLS.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Http(_) => HTTP,
+            Self::Health => HEALTH,
+            Self::Grpc => GRPC,
+            Self::Metrics(_) => METRICS,
+        }
+    }
+
     /// Serves until `stop` turns true. `connections` are those of this listener, and of others that
     /// share their limit.
     pub async fn serve(
@@ -32,6 +45,7 @@ impl Listener {
         bound: BoundListener,
         context: Arc<FrontendContext>,
         connections: Arc<Connections>,
+        tls: Option<Arc<TlsEndpoint>>,
         stop: watch::Receiver<bool>,
     ) {
         let settings = context.settings.connections;
@@ -41,53 +55,40 @@ impl Listener {
         };
         let ping = settings.grpc_keepalive_time;
         let ping = ping.map(|interval| Ping { interval, timeout: settings.grpc_keepalive_timeout });
-        let (http1, http2) = (Protocol::Http1, Protocol::Http2 { ping });
+        let protocol = match self {
+            Self::Grpc => Protocol::Http2 { ping },
+            _ => Protocol::Http1,
+        };
+        if tls.is_some() && bound.port.is_none() {
+            tracing::info!("{}: a Unix socket has no TLS", bound.address);
+        }
+        /// The service of a handler.
+        macro_rules! serve {
+            ($handler:expr) => {{
+                let service = ListenerService { protocol, handler: $handler, limits, tls };
+                serve_connections(bound, service, connections, stop).await
+            }};
+        }
         let served = match self {
             Self::Http(page) => {
-                let http = move |request, at| {
+                serve!(move |request, at| {
                     router::route_http(Arc::clone(&context), page.clone(), request, at)
-                };
-                serve_connections(bound, http1, http, connections, limits, stop).await
+                })
             }
-            Self::Health => {
-                serve_connections(
-                    bound,
-                    http1,
-                    router::route_health(context),
-                    connections,
-                    limits,
-                    stop,
-                )
-                .await
-            }
-            Self::Grpc => {
-                serve_connections(
-                    bound,
-                    http2,
-                    router::route_grpc(context),
-                    connections,
-                    limits,
-                    stop,
-                )
-                .await
-            }
-            Self::Metrics(page) => {
-                serve_connections(
-                    bound,
-                    http1,
-                    router::route_metrics(page),
-                    connections,
-                    limits,
-                    stop,
-                )
-                .await
-            }
+            Self::Health => serve!(router::route_health(context)),
+            Self::Grpc => serve!(router::route_grpc(context)),
+            Self::Metrics(page) => serve!(router::route_metrics(page)),
         };
         if let Err(e) = served {
             tracing::error!("{e}");
         }
     }
 }
+
+const HTTP: &str = "http";
+const GRPC: &str = "grpc";
+const METRICS: &str = "metrics";
+const HEALTH: &str = "health";
 
 /// The open sockets of the server; empty for listeners that are disabled.
 pub struct OpenListeners {
@@ -99,11 +100,11 @@ pub struct OpenListeners {
 
 impl OpenListeners {
     /// Opens all sockets before one is served, so that an address in use is reported before any
-    /// request is accepted. None listens yet.
+    /// request is accepted. None listens yet. The reloader is to be run for as long as the server is.
     ///
     /// # Errors
-    /// Names the address that cannot be opened.
-    pub fn new(s: &ServerSettings) -> Result<Self> {
+    /// Names the address that cannot be opened, or the file of TLS that cannot be used.
+    pub fn new(s: &ServerSettings) -> Result<(Self, TlsListeners, TlsReloader)> {
         let open = |on: bool, what, addresses, port, reuse_port| match on {
             true => Sockets { what, addresses, port, reuse_port }.bind(),
             false => Ok(Vec::new()),
@@ -116,7 +117,18 @@ impl OpenListeners {
         let http = open(s.allow_http, "HTTPService", http, s.http_port, s.reuse_http_port)?;
         let (health, port) = (&s.health_addresses, s.http_health_port.unwrap_or_default());
         let health = open(true, "HTTP health", health, port, false)?;
-        Ok(Self { http, grpc, metrics, health })
+        let served = [
+            (HTTP, Wire::Http1, s.tls.http.as_ref(), &http),
+            (GRPC, Wire::Http2, s.tls.grpc.as_ref(), &grpc),
+            (METRICS, Wire::Http1, s.tls.metrics.as_ref(), &metrics),
+            (HEALTH, Wire::Http1, s.tls.health.as_ref(), &health),
+        ];
+        let with_tls = served.into_iter().filter(|(.., bound)| !bound.is_empty());
+        let with_tls: Vec<_> = with_tls
+            .filter_map(|(name, wire, files, _)| Some(TlsListener { name, wire, files: files? }))
+            .collect();
+        let (tls, reloader) = TlsListeners::open(&with_tls)?;
+        Ok((Self { http, grpc, metrics, health }, tls, reloader))
     }
 
     /// The listeners for health alone, which are taken out.
@@ -144,10 +156,10 @@ impl OpenListeners {
     /// Prints the addresses for scripts, one line each on standard output, once they are open.
     pub fn announce(&self) {
         let kinds = [
-            ("http", &self.http),
-            ("grpc", &self.grpc),
-            ("metrics", &self.metrics),
-            ("health", &self.health),
+            (HTTP, &self.http),
+            (GRPC, &self.grpc),
+            (METRICS, &self.metrics),
+            (HEALTH, &self.health),
         ];
         for (kind, sockets) in kinds {
             sockets.iter().for_each(|s| print_line(&format!("listening {kind} {}", s.address)));

@@ -7,10 +7,30 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValu
 use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
-use trtserver_metrics::{MetricsFormat, MetricsPage};
+use trtserver_base::tls_stats::TlsStats;
+use trtserver_config::ServerSettings;
+use trtserver_device::GpuDriver;
+use trtserver_metrics::{GpuMetrics, MetricsFormat, MetricsPage};
+use trtserver_models::ModelTable;
 use trtserver_wire::compression::Coding;
 use trtserver_wire::http::accept::{accept_items, accepted_coding};
 use trtserver_wire::http::body::ResponseBody;
+
+/// The page of a server with these settings. `tls`: of each listener with TLS.
+pub fn create_page(
+    settings: &ServerSettings,
+    models: Arc<ModelTable>,
+    tls: Vec<Arc<TlsStats>>,
+) -> MetricsPage {
+    let interval = settings.metrics_interval / 2;
+    let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
+    let gpus = devices.and_then(|driver| {
+        let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
+        GpuMetrics::open(interval, uuids.collect())
+    });
+    let latency = settings.latency_metrics.clone();
+    MetricsPage::new(models, gpus, settings.allow_cpu_metrics, interval, latency, tls)
+}
 
 /// Gathers the page on a thread of its own: NVML and the allocator may take milliseconds.
 pub fn metrics_response(

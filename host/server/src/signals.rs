@@ -1,6 +1,9 @@
-//! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file.
+//! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file and
+//! reads the files of TLS again.
 
+use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 use trtserver_config::log::LogControl;
 
 /// The number of SIGTERM, which begins the drain delay.
@@ -13,18 +16,21 @@ pub struct Signals {
     quit: Signal,
     hangup: Signal,
     log: LogControl,
+    /// Asks for a look at the files of TLS; `None` without TLS.
+    tls_reload: Option<Arc<Notify>>,
 }
 
 impl Signals {
     /// # Errors
     /// The system's reason.
-    pub fn new(log: LogControl) -> std::io::Result<Self> {
+    pub fn new(log: LogControl, tls_reload: Option<Arc<Notify>>) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,
             hangup: signal(SignalKind::hangup())?,
             log,
+            tls_reload,
         })
     }
 
@@ -35,12 +41,21 @@ impl Signals {
                 _ = self.interrupt.recv() => return 2,
                 _ = self.terminate.recv() => return TERMINATE,
                 _ = self.quit.recv() => return 3,
-                _ = self.hangup.recv() => match self.log.reopen_log() {
-                    Ok(true) => tracing::info!("log file re-opened"),
-                    Ok(false) => tracing::info!("SIGHUP ignored: there is no log file to re-open"),
-                    Err(e) => tracing::error!("{e}; the log goes on in the old file"),
-                },
+                _ = self.hangup.recv() => self.hang_up(),
             }
+        }
+    }
+
+    fn hang_up(&self) {
+        if let Some(reload) = &self.tls_reload {
+            tracing::info!("SIGHUP: the files of TLS are read again");
+            reload.notify_one();
+        }
+        match self.log.reopen_log() {
+            Ok(true) => tracing::info!("log file re-opened"),
+            Ok(false) if self.tls_reload.is_some() => {}
+            Ok(false) => tracing::info!("SIGHUP ignored: there is no log file to re-open"),
+            Err(e) => tracing::error!("{e}; the log goes on in the old file"),
         }
     }
 }

@@ -15,7 +15,8 @@
 //! so its clients count as disconnected only once the connection is reset.
 //!
 //! End of file and probe are read from and written to the stream as other bytes are, so the stream
-//! may be an encrypted one.
+//! may be an encrypted one. There a client that has closed its sending side has said so
+//! (`close_notify`); an end of file without that is an error, and the client has disconnected.
 
 use super::connections::{self, BodyProgress, CallClass, ConnectionState, HeadMemory};
 use super::socket::SocketStream;
@@ -195,7 +196,9 @@ impl WatchedConnection {
                 return Poll::Ready(());
             }
             ready!(half_closed.next_probe.as_mut().poll(cx));
-            if !self.watch.0.is_http10.load(Relaxed) {
+            // Behind bytes that TLS holds back a probe might be taken in part.
+            let is_flushed = Pin::new(&mut self.stream).poll_flush(cx).is_ready();
+            if is_flushed && !self.watch.0.is_http10.load(Relaxed) {
                 let streaming = self.watch.0.state.is_streaming();
                 let probe = if streaming { STREAM_PROBE } else { PROBE };
                 // hyper has written all it had, so this is between two responses, or two chunks.
@@ -295,7 +298,12 @@ impl AsyncWrite for WatchedConnection {
         }
         // hyper has written all it had.
         let _ = self.watch.0.response.compare_exchange(IN_BUFFER, NO_RESPONSE, Relaxed, Relaxed);
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        match flushed {
+            Poll::Pending => self.watch.0.state.write_blocked(),
+            Poll::Ready(_) => self.watch.0.state.flushed(),
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -2,6 +2,7 @@
 //!
 //! - [`bind`], [`listener`], [`connections`]: sockets, the accept loop, limits and timeouts of
 //!   connections.
+//! - [`tls`]: certificates from files, handshakes, new files without a restart.
 //! - [`http`]: request bodies collected into aligned memory, response bodies, compression.
 //! - [`grpc`]: unary calls and streams decoded from HTTP/2 frames without tonic, so that a tensor
 //!   is copied at most once.
@@ -26,6 +27,7 @@ pub mod decode_workers;
 pub mod disconnect;
 pub mod grpc;
 pub mod http;
+mod infallible_response;
 pub mod listener;
 pub mod regions;
 mod request_id;
@@ -35,6 +37,13 @@ mod socket;
 pub mod status_code;
 mod task;
 pub mod threads;
+#[cfg(feature = "tls")]
+pub mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_absent.rs"]
+pub mod tls;
+#[cfg(all(test, feature = "tls"))]
+mod tls_absent;
 mod unix_socket;
 pub mod unread;
 mod yields;

@@ -2,28 +2,28 @@
 //! their sockets.
 
 use super::bind::BoundListener;
-use super::connections::{Connections, CountStreams, GuardedConnection, PrefaceWatch, Wire};
-use super::disconnect::{self, DisconnectWatch, RequestBody, WatchedBody};
+use super::connections::{
+    ConnectionEntry, Connections, CountStreams, GuardedConnection, PrefaceWatch, Wire,
+};
+use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
 use super::http::head_copy;
+use super::infallible_response::InfallibleResponse;
 use super::request_id::TracedRequest;
 use super::socket::SocketStream;
 use super::task::Task;
+use super::tls::TlsEndpoint;
 use super::unread::ConnectionUnread;
 use bytes::Buf;
-use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use trtserver_base::clock::now_ns;
@@ -56,10 +56,19 @@ const LIMIT: &str = "closed at a timeout or at the limit of connections";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Http1,
-    /// HTTP/2 without TLS, for gRPC.
+    /// HTTP/2, for gRPC.
     Http2 {
         ping: Option<Ping>,
     },
+}
+
+impl Protocol {
+    fn wire(self) -> Wire {
+        match self {
+            Self::Http1 => Wire::Http1,
+            Self::Http2 { .. } => Wire::Http2,
+        }
+    }
 }
 
 /// HTTP/2 keep-alive pings.
@@ -76,6 +85,16 @@ pub struct ConnectionLimits {
     /// Interval of TCP keep-alive probes.
     pub tcp_keepalive: Option<Duration>,
     pub unread: UnreadLimits,
+}
+
+/// How the connections of a listener are served.
+#[derive(Clone)]
+pub struct ListenerService<H> {
+    pub protocol: Protocol,
+    pub handler: H,
+    pub limits: ConnectionLimits,
+    /// `None`: plain text. Unix sockets have plain text in any case.
+    pub tls: Option<Arc<TlsEndpoint>>,
 }
 
 /// Serves the requests of a listener.
@@ -108,54 +127,12 @@ where
     }
 }
 
-pin_project_lite::pin_project! {
-    /// The response as hyper's service requires it. An `async` block would be twice as large, and
-    /// is moved for every request.
-    struct InfallibleResponse<F> {
-        #[pin]
-        response: F,
-        // Watch over the client of an HTTP/1 connection.
-        watch: Option<DisconnectWatch>,
-        // After `response`, whose drop may log.
-        traced: Option<Box<TracedRequest>>,
-    }
-
-    impl<F> PinnedDrop for InfallibleResponse<F> {
-        fn drop(this: Pin<&mut Self>) {
-            if let Some(traced) = this.project().traced {
-                traced.enter_for_drop();
-            }
-        }
-    }
-}
-
-impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
-    type Output = std::result::Result<Response<WatchedBody<B>>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let _entered = this.traced.as_ref().map(|traced| traced.enter());
-        let mut response = ready!(this.response.poll(cx));
-        if this.watch.as_ref().is_some_and(DisconnectWatch::responded) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        if let Some(traced) = this.traced {
-            traced.add_to(response.headers_mut());
-            tracing::trace!("response: {}", response.status().as_u16());
-        }
-        let watch = this.watch.take();
-        Poll::Ready(Ok(response.map(|body| WatchedBody::new(body, watch))))
-    }
-}
-
 /// Serves a listener until `stop` turns true, then lets connections complete their requests within
 /// the grace period.
 pub async fn serve_connections(
     bound: BoundListener,
-    protocol: Protocol,
-    handler: impl Handler,
+    service: ListenerService<impl Handler>,
     connections: Arc<Connections>,
-    limits: ConnectionLimits,
     mut stop: watch::Receiver<bool>,
 ) -> Result<()> {
     let address = bound.address.clone();
@@ -164,6 +141,9 @@ pub async fn serve_connections(
     loop {
         let accept = async {
             connections.admit().await;
+            if service.tls.is_some() {
+                connections.admit_handshake().await;
+            }
             listener.accept().await
         };
         let accepted = tokio::select! {
@@ -171,7 +151,7 @@ pub async fn serve_connections(
             _ = stop.changed() => break,
         };
         match accepted {
-            Ok(stream) => connection(stream, protocol, handler.clone(), &connections, limits),
+            Ok(stream) => begin_connection(stream, service.clone(), &connections),
             Err(e) => {
                 // Most likely out of file descriptors: close an idle connection, and wait for
                 // others to close.
@@ -189,18 +169,39 @@ pub async fn serve_connections(
     Ok(())
 }
 
-fn connection(
+/// Shakes hands if the listener has TLS, and serves the connection.
+fn begin_connection(
     stream: SocketStream,
-    protocol: Protocol,
-    handler: impl Handler,
+    service: ListenerService<impl Handler>,
     connections: &Arc<Connections>,
-    limits: ConnectionLimits,
 ) {
+    stream.configure(service.limits.tcp_keepalive);
+    let entry = connections.add(service.protocol.wire());
+    match (service.tls.clone(), stream) {
+        (Some(tls), SocketStream::Tcp(stream)) => {
+            let handshake = entry.begin_handshake();
+            tokio::spawn(async move {
+                let encrypted = tls.accept(stream, entry.state()).await;
+                drop(handshake);
+                if let Some(stream) = encrypted {
+                    entry.state().handshake_ended();
+                    serve_stream(stream, service, entry);
+                }
+            });
+        }
+        (_, stream) => serve_stream(stream, service, entry),
+    }
+}
+
+fn serve_stream(
+    stream: SocketStream,
+    service: ListenerService<impl Handler>,
+    entry: ConnectionEntry,
+) {
+    let ListenerService { protocol, handler, limits, .. } = service;
     let unread = ConnectionUnread::new(limits.unread);
-    stream.configure(limits.tcp_keepalive);
     match protocol {
         Protocol::Http1 => {
-            let entry = connections.add(Wire::Http1);
             let watch = DisconnectWatch::new(entry.state());
             let seen = watch.clone();
             let service = service_fn(move |mut request: Request<Incoming>| {
@@ -230,7 +231,6 @@ fn connection(
             });
         }
         Protocol::Http2 { ping } => {
-            let entry = connections.add(Wire::Http2);
             let state = Arc::clone(entry.state());
             let io = PrefaceWatch::new(stream, Arc::clone(&state));
             let new_streams = NewStreams::default();

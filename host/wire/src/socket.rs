@@ -1,4 +1,4 @@
-//! Sockets of listeners and connections: TCP or Unix.
+//! Sockets of listeners and connections: TCP, with or without TLS, or Unix.
 
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice};
@@ -30,6 +30,9 @@ impl SocketListener {
 pub enum SocketStream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// After the handshake. Boxed: it is much larger than the others.
+    #[cfg(feature = "tls")]
+    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
 }
 
 impl SocketStream {
@@ -52,6 +55,8 @@ impl SocketStream {
         match self {
             Self::Tcp(stream) => stream.take_error(),
             Self::Unix(stream) => stream.take_error(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.get_ref().0.take_error(),
         }
     }
 }
@@ -62,6 +67,8 @@ macro_rules! inner {
         match $self.get_mut() {
             SocketStream::Tcp($stream) => $call,
             SocketStream::Unix($stream) => $call,
+            #[cfg(feature = "tls")]
+            SocketStream::Tls($stream) => $call,
         }
     };
 }

@@ -10,6 +10,7 @@ mod automatic_response;
 mod bodies;
 mod clock;
 mod guarded;
+mod handshakes;
 mod head_memory;
 mod open_calls;
 mod preface;
@@ -21,6 +22,7 @@ mod unix_authority;
 
 pub use automatic_response::with_text;
 pub use guarded::GuardedConnection;
+pub use handshakes::HandshakeEntry;
 pub use head_memory::HeadMemory;
 pub use open_calls::CallClass;
 pub use preface::PrefaceWatch;
@@ -30,6 +32,7 @@ pub use streams::CountStreams;
 pub use timeouts::Timeouts;
 
 use clock::CoarseClock;
+use handshakes::HandshakeLimit;
 use parking_lot::Mutex;
 use state::Order;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -53,6 +56,7 @@ pub struct Connections {
     timeouts: Timeouts,
     /// Maximum number of open connections.
     max: usize,
+    handshakes: HandshakeLimit,
     open: Mutex<OpenConnections>,
     count: AtomicUsize,
     /// The server drains: every response is the last one of its connection.
@@ -72,12 +76,18 @@ struct OpenConnections {
 }
 
 impl Connections {
-    /// At most `max` connections. Must be called inside the runtime, on which the task that checks
+    /// At most `max` connections, of which `max_handshakes` shake hands. Must be called inside the runtime, on which the task that checks
     /// timeouts runs.
-    pub fn new(max: usize, timeouts: Timeouts, calls: &'static OpenCallLimit) -> Arc<Self> {
+    pub fn new(
+        max: usize,
+        max_handshakes: usize,
+        timeouts: Timeouts,
+        calls: &'static OpenCallLimit,
+    ) -> Arc<Self> {
         let this = Arc::new(Self {
             timeouts,
             max,
+            handshakes: HandshakeLimit::new(max_handshakes),
             open: Mutex::default(),
             count: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
@@ -128,18 +138,25 @@ impl Connections {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Closes connections whose request head is incomplete, and idle ones: the oldest first, in the
-    /// order of [`EvictionReason`]. Returns how many.
+    /// Closes connections whose TLS handshake or request head is incomplete, and idle ones: the oldest
+    /// first, in the order of [`EvictionReason`]. Returns how many.
     pub fn evict(&self) -> usize {
+        self.evict_share(self.max, |_| true)
+    }
+
+    /// Closes a share of `max` connections for these reasons.
+    fn evict_share(&self, max: usize, is_included: impl Fn(EvictionReason) -> bool) -> usize {
         let now = self.clock.advance();
         let mut found: Vec<(EvictionReason, u64, Arc<ConnectionState>)> = Vec::new();
         self.each(|state| {
             let reason = timeouts::eviction_reason(state, self.timeouts.stalled_head, now);
-            if let Some((reason, since)) = reason {
+            if let Some((reason, since)) = reason
+                && is_included(reason)
+            {
                 found.push((reason, since, Arc::clone(state)));
             }
         });
-        let count = found.len().min(1 + self.max / EVICT_SHARE);
+        let count = found.len().min(1 + max / EVICT_SHARE);
         found.sort_unstable_by_key(|(reason, since, _)| (*reason, *since));
         for (_, _, state) in &found[..count] {
             state.end();

@@ -5,7 +5,7 @@ use state::Phase;
 
 #[tokio::test]
 async fn oldest_idle_connection_makes_place_at_the_limit() {
-    let connections = Connections::new(3, Timeouts::default(), OpenCallLimit::leak(usize::MAX));
+    let connections = Connections::new(3, 1, Timeouts::default(), OpenCallLimit::leak(usize::MAX));
     let entries: Vec<ConnectionEntry> = (0..3).map(|_| connections.add(Wire::Http1)).collect();
     entries[0].state().read(1);
     entries[0].state().head_arrived();
@@ -30,7 +30,7 @@ async fn oldest_idle_connection_makes_place_at_the_limit() {
 
 #[tokio::test]
 async fn drain_reaches_later_connections_too() {
-    let connections = Connections::new(3, Timeouts::default(), OpenCallLimit::leak(usize::MAX));
+    let connections = Connections::new(3, 1, Timeouts::default(), OpenCallLimit::leak(usize::MAX));
     let before = connections.add(Wire::Http1);
     assert!(!before.state().is_last());
     connections.drain();

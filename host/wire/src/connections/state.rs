@@ -36,13 +36,15 @@ pub enum Phase {
     Streaming,
     /// The client does not read a streamed response.
     StreamBlocked,
+    /// The TLS handshake has begun.
+    Handshake,
 }
 
 impl Phase {
     fn from(number: u8) -> Self {
         use Phase::*;
-        [Idle, Head, Body, Executing, Responding, Blocked, Streaming, StreamBlocked]
-            [usize::from(number.min(7))]
+        [Idle, Head, Body, Executing, Responding, Blocked, Streaming, StreamBlocked, Handshake]
+            [usize::from(number.min(8))]
     }
 }
 
@@ -130,8 +132,22 @@ impl ConnectionState {
         match self.phase() {
             Phase::Idle | Phase::Responding | Phase::Blocked => self.enter(Phase::Head),
             Phase::Body => self.received.store(self.received() + bytes as u64, Relaxed),
-            Phase::Head | Phase::Executing | Phase::Streaming | Phase::StreamBlocked => {}
+            Phase::Head
+            | Phase::Executing
+            | Phase::Streaming
+            | Phase::StreamBlocked
+            | Phase::Handshake => {}
         }
+    }
+
+    /// The TLS handshake begins.
+    pub fn handshake_began(&self) {
+        self.enter(Phase::Handshake);
+    }
+
+    /// The TLS handshake has ended.
+    pub fn handshake_ended(&self) {
+        self.enter(Phase::Idle);
     }
 
     /// Bytes were written.
@@ -149,6 +165,13 @@ impl ConnectionState {
             self.enter(Phase::Blocked);
         } else if self.phase() == Phase::Streaming {
             self.enter(Phase::StreamBlocked);
+        }
+    }
+
+    /// What was written before has left: with TLS the stream takes bytes that wait for the socket.
+    pub fn flushed(&self) {
+        if matches!(self.phase(), Phase::Blocked | Phase::StreamBlocked) {
+            self.wrote();
         }
     }
 
@@ -210,6 +233,12 @@ impl ConnectionState {
         self.order.load(Relaxed) == Order::EndBody as u8
     }
 
+    /// The connection has to end, at the latest after its response.
+    #[cfg(feature = "tls")]
+    pub fn is_ended(&self) -> bool {
+        self.ordered() >= Order::Finish as u8
+    }
+
     pub(super) fn ordered(&self) -> u8 {
         self.order.load(SeqCst)
     }
@@ -230,7 +259,7 @@ impl ConnectionState {
     }
 
     /// Orders wake the connection's task through `waker`, which must stay valid for its whole life.
-    pub(super) fn set_waker(&self, waker: Waker) {
+    pub fn set_waker(&self, waker: Waker) {
         *self.waker.lock() = Some(waker);
     }
 }

@@ -12,10 +12,14 @@ const FINISH_MS: u64 = 5000;
 const MIN_IDLE_MS: u64 = 50;
 /// An idle connection of this age ends at once at its maximum age.
 const MIN_IDLE_AT_AGE_MS: u64 = 1000;
+/// A TLS handshake takes two round trips: one that takes longer is given up first.
+const STALLED_HANDSHAKE_MS: u64 = 1000;
 
 /// Timeouts of a connection; `None` = no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
+    /// For the TLS handshake.
+    pub handshake: Option<Duration>,
     /// For the head of a request, from its first byte; for the preface of HTTP/2.
     pub header: Option<Duration>,
     /// For a body, extended by a second for each `body_rate` bytes that have arrived.
@@ -58,7 +62,13 @@ impl Timeouts {
     /// Timeouts of requests that have not arrived completely when the server drains.
     pub fn for_drain(grace: Duration) -> Self {
         let grace = Some(grace);
-        Self { header: grace, body: grace, first_message: grace, ..Self::default() }
+        Self {
+            handshake: grace,
+            header: grace,
+            body: grace,
+            first_message: grace,
+            ..Self::default()
+        }
     }
 
     /// A connection that is older than `age` ends with its current requests.
@@ -68,8 +78,8 @@ impl Timeouts {
 
     /// The shortest one.
     pub fn shortest(&self) -> Duration {
-        let Self { header, body, first_message, idle, age, http2_age, .. } = *self;
-        let limits = [header, body, first_message, idle, age, http2_age];
+        let Self { handshake, header, body, first_message, idle, age, http2_age, .. } = *self;
+        let limits = [handshake, header, body, first_message, idle, age, http2_age];
         limits.into_iter().flatten().min().unwrap_or(Duration::MAX)
     }
 
@@ -84,6 +94,7 @@ impl Timeouts {
         }
         let since = state.since_ms();
         let is_late = match state.phase() {
+            Phase::Handshake => passed(since, self.handshake, now),
             Phase::Head => passed(since, self.header, now),
             Phase::Body => self.body_is_late(since, state.received(), now),
             Phase::Idle if state.calls.open() > 0 => false,
@@ -133,12 +144,16 @@ impl Timeouts {
 /// Why a connection may be closed to make place for another. The first reason counts most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvictionReason {
+    /// The TLS handshake takes long.
+    StalledHandshake,
     /// The head of a request has been incomplete for long.
     StalledHead,
     /// No request is in progress.
     Idle,
     /// The head of a request is incomplete.
     Head,
+    /// The TLS handshake is in progress.
+    Handshake,
 }
 
 /// Why a connection may be closed to make place for another, and since when.
@@ -154,6 +169,10 @@ pub fn eviction_reason(
         Phase::Idle if state.calls.open() == 0 && age > MIN_IDLE_MS => {
             Some((EvictionReason::Idle, since))
         }
+        Phase::Handshake if age >= STALLED_HANDSHAKE_MS => {
+            Some((EvictionReason::StalledHandshake, since))
+        }
+        Phase::Handshake => Some((EvictionReason::Handshake, since)),
         Phase::Head if age >= ms(stalled_head) => Some((EvictionReason::StalledHead, since)),
         Phase::Head => Some((EvictionReason::Head, since)),
         _ => None,

@@ -56,6 +56,46 @@ fn each_phase_has_its_timeout() {
 }
 
 #[test]
+fn handshake_has_a_timeout_and_goes_first() {
+    let state = ConnectionState::alone(Wire::Http1);
+    let timeouts = Timeouts { handshake: Some(Duration::from_secs(4)), ..timeouts() };
+    state.handshake_began();
+    state.read(1);
+    assert_eq!(timeouts.judge(&state, 3500), TimeoutVerdict::Keep);
+    assert_eq!(timeouts.judge(&state, 4500), TimeoutVerdict::Close);
+    assert_eq!(timeouts.shortest(), Duration::from_secs(2));
+    let reason = |now| eviction_reason(&state, Duration::ZERO, now).map(|(reason, _)| reason);
+    assert_eq!(reason(STALLED_HANDSHAKE_MS - 1), Some(EvictionReason::Handshake));
+    assert_eq!(reason(STALLED_HANDSHAKE_MS), Some(EvictionReason::StalledHandshake));
+    assert!(EvictionReason::StalledHandshake < EvictionReason::StalledHead);
+    assert!(EvictionReason::Head < EvictionReason::Handshake);
+    assert_eq!(
+        Timeouts::for_drain(Duration::from_secs(1)).judge(&state, 1500),
+        TimeoutVerdict::Close
+    );
+    state.handshake_ended();
+    assert_eq!(state.phase(), Phase::Idle);
+}
+
+#[test]
+fn bytes_that_tls_holds_back_count_as_unread() {
+    let state = ConnectionState::alone(Wire::Http1);
+    state.responded();
+    state.wrote();
+    // The flush waits for the client.
+    state.write_blocked();
+    assert_eq!(state.phase(), Phase::Blocked);
+    assert_eq!(eviction_reason(&state, Duration::ZERO, u64::MAX), None);
+    state.flushed();
+    assert_eq!(state.phase(), Phase::Idle);
+    state.flushed();
+    assert_eq!(state.phase(), Phase::Idle);
+    state.read(1);
+    state.flushed();
+    assert_eq!(state.phase(), Phase::Head);
+}
+
+#[test]
 fn streamed_response_has_a_timeout_only_while_its_client_does_not_read() {
     let state = ConnectionState::alone(Wire::Http1);
     state.responded();

@@ -3,7 +3,6 @@
 use super::flag::{ANY_INT, FlagKind, FlagSpec, OWN_THREADS, PORT_OR_NONE, flag_spec};
 
 const NO_POOL: &str = "the server has no such memory pool";
-const NO_TLS: &str = "gRPC over TLS";
 const PINGS_ALWAYS: &str = "with --grpc-keepalive-time, connections without calls are pinged, too: the HTTP/2 library cannot leave them out";
 const PINGS_UNLIMITED: &str =
     "keep-alive pings are sent at any number between data frames: the HTTP/2 library has no limit";
@@ -55,22 +54,21 @@ pub(super) const GRPC: &[FlagSpec] = &[
         "Maximum number of queued responses per stream",
     )
     .no_effect("unread responses are limited by --max-unread-per-stream"),
-    flag_spec("grpc-use-ssl", FlagKind::Bool, "false", "Serve gRPC over TLS")
-        .unsupported(&["false"], NO_TLS),
-    // Triton enables TLS when this flag is given with any value, so "=false" is refused too.
-    flag_spec("grpc-use-ssl-mutual", FlagKind::Bool, "false", "Require a client certificate (mutual TLS)")
-        .unsupported(&[], NO_TLS),
-    flag_spec("grpc-server-cert", FlagKind::Path("FILE"), "", "Server certificate, PEM")
-        .unsupported(&[""], NO_TLS),
-    flag_spec("grpc-server-key", FlagKind::Path("FILE"), "", "Private key of the server certificate, PEM")
-        .unsupported(&[""], NO_TLS),
+    flag_spec("grpc-use-ssl", FlagKind::Bool, "false", "Serve gRPC over TLS"),
+    flag_spec(
+        "grpc-use-ssl-mutual",
+        FlagKind::Bool,
+        "false",
+        "Require a client certificate (mutual TLS); given with any value, it enables TLS, as in Triton",
+    ),
+    flag_spec("grpc-server-cert", FlagKind::Path("FILE"), "", "Server certificate of --grpc-use-ssl, PEM"),
+    flag_spec("grpc-server-key", FlagKind::Path("FILE"), "", "Private key of --grpc-server-cert, PEM"),
     flag_spec(
         "grpc-root-cert",
         FlagKind::Path("FILE"),
         "",
-        "Root certificates for client certificates, PEM",
-    )
-    .unsupported(&[""], NO_TLS),
+        "Authorities of the client certificates of --grpc-use-ssl-mutual, PEM",
+    ),
     flag_spec(
         "grpc-infer-response-compression-level",
         FlagKind::Choice(&["none", "low", "medium", "high"]),

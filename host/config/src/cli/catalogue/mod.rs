@@ -12,6 +12,7 @@ mod limits;
 mod metrics;
 mod repository;
 mod services;
+mod tls;
 
 pub use flag::{FlagKind, FlagSpec, FlagStatus};
 
@@ -23,6 +24,7 @@ pub const SECTIONS: &[(&str, &[FlagSpec])] = &[
     ("gRPC", grpc::GRPC),
     ("Limits", limits::LIMITS),
     ("Connections", limits::CONNECTIONS),
+    ("TLS", tls::TLS),
     ("Metrics", metrics::METRICS),
     ("Backends", backends::BACKENDS),
     ("Memory and devices", backends::DEVICES),
