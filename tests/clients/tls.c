@@ -1,6 +1,6 @@
-/* TLS of the C interface: tls HTTP_PROXY GRPC_PROXY HTTP_MUTUAL GRPC_MUTUAL CA CERTIFICATE KEY.
+/* TLS of the C interface: tls HTTP GRPC HTTP_MUTUAL GRPC_MUTUAL CA CERTIFICATE KEY.
  *
- * The addresses are of proxies that end TLS; those called mutual want a certificate of the client. */
+ * The addresses are of servers with TLS; those called mutual want a certificate of the client. */
 #include <string.h>
 
 #include "check.h"

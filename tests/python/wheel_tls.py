@@ -1,8 +1,8 @@
 """TLS of our wheel: v2 with its parameters, v1 by the scheme of the URL and the authorities of the system.
 
-    wheel_tls.py … --proxies HTTP GRPC HTTP_MUTUAL GRPC_MUTUAL --files CA CERTIFICATE KEY
+    wheel_tls.py … --servers HTTP GRPC HTTP_MUTUAL GRPC_MUTUAL --files CA CERTIFICATE KEY
 
-The addresses are of proxies that end TLS; those called mutual want a certificate of the client.
+The addresses are of servers with TLS; those called mutual want a certificate of the client.
 """
 
 import os
@@ -18,8 +18,8 @@ def taken(flag, count):
     return values
 
 
-PROXIES, FILES = taken("--proxies", 4), taken("--files", 3)
-ONE_SIDED, MUTUAL = PROXIES[:2], PROXIES[2:]
+SERVERS, FILES = taken("--servers", 4), taken("--files", 3)
+ONE_SIDED, MUTUAL = SERVERS[:2], SERVERS[2:]
 CA, CERTIFICATE, KEY = FILES
 
 import checks  # noqa: E402

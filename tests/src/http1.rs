@@ -142,7 +142,7 @@ impl Response {
         Ok(Some(Response { status, headers, body: Vec::new() }))
     }
 
-    fn read(from: &mut impl BufRead) -> io::Result<Option<Response>> {
+    pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Option<Response>> {
         let Some(mut response) = Self::read_head(from)? else { return Ok(None) };
         if let Some(length) = response.header("content-length") {
             let length = length.parse().map_err(|_| wrong(&format!("content-length: {length}")))?;

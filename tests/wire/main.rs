@@ -53,6 +53,7 @@ mod sockets;
 mod start_lines;
 mod telemetry;
 mod tensorrt;
+mod tls;
 mod triton_backends;
 mod trtis_start;
 mod unread_responses;

@@ -1,14 +1,16 @@
 //! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test;
-//! `soak --repository` and `soak --reloads`: models that change under load. Exits with status 1 if
-//! a response was wrong or missing, or a promise did not hold. `cargo xtask soak` runs it against a
-//! release build; TRTSERVER_DIST names the install.
+//! `soak --repository` and `soak --reloads`: models that change under load; `soak --certificates`:
+//! certificates that change under load. Exits with status 1 if a response was wrong or missing, or
+//! a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names
+//! the install.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use trtserver_tests::tls::rotate;
 use trtserver_tests::{attack, live_repository, reloads, soak};
 
 const USAGE: &str = "usage: soak [--requests N] | soak --attack [--seconds N] [--only NAME] | \
-                     soak --repository [--seconds N] | soak --reloads [N]";
+                     soak --repository [--seconds N] | soak --reloads [N] | soak --certificates [--seconds N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +24,10 @@ fn main() -> ExitCode {
         }
         ["--reloads"] => reload(100),
         ["--reloads", number] => number.parse().map_or_else(|_| usage(), reload),
+        ["--certificates"] => rotate_certificates(60),
+        ["--certificates", "--seconds", number] => {
+            number.parse().map_or_else(|_| usage(), rotate_certificates)
+        }
         ["--attack", options @ ..] => run_attack(options),
         _ => usage(),
     }
@@ -85,6 +91,16 @@ fn reload(reloads: usize) -> ExitCode {
     }
     let right = report.failed == 0 && flat && server.stop().success();
     if right && near { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn rotate_certificates(seconds: u64) -> ExitCode {
+    let report = rotate(Duration::from_secs(seconds));
+    println!("{report}");
+    if let Some(failure) = &report.failure {
+        println!("failed: {failure}");
+    }
+    let right = report.failed == 0 && report.seen == report.certificates;
+    if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run_soak(requests: u64) -> ExitCode {

@@ -1,72 +1,35 @@
-//! TLS of the client libraries and of trtserver-perf, through a proxy that ends it, as in front of
-//! a server.
+//! TLS of the client libraries and of trtserver-perf, to the listeners of the server.
 //!
 //! The certificates in tests/tls are signed by `ca.pem`: the server's for 127.0.0.1 and
 //! server.test, and a client's.
 
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use std::net::TcpListener;
 use std::process::Command;
-use std::sync::Arc;
-use tokio::io::copy_bidirectional;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
 use trtserver_client::blocking::v2::BlockingClient;
 use trtserver_client::v2::{InferRequest, Input};
 use trtserver_client::{Bytes, Kind, Protocol, Result, Settings, Tls};
 use trtserver_tests::{Ended, Process, Running, Server, TIMEOUT, dist, probe, python_output, root};
 
-fn pem(name: &str) -> Vec<u8> {
-    let path = root().join("tests/tls").join(name);
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+fn file(name: &str) -> String {
+    root().join("tests/tls").join(name).display().to_string()
 }
 
-/// Accepts TLS, with `mutual` only of clients that have a certificate, and passes on to `target`.
-/// Runs until the test program ends.
-fn proxy(target: &str, mutual: bool) -> String {
-    let config = || -> std::result::Result<ServerConfig, Box<dyn std::error::Error>> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone());
-        let builder = builder.with_safe_default_protocol_versions()?;
-        let builder = if mutual {
-            let mut roots = rustls::RootCertStore::empty();
-            roots.add(CertificateDer::from_pem_slice(&pem("ca.pem"))?)?;
-            let roots = Arc::new(roots);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build()?;
-            builder.with_client_cert_verifier(verifier)
-        } else {
-            builder.with_no_client_auth()
-        };
-        let chain = vec![CertificateDer::from_pem_slice(&pem("server.pem"))?];
-        let key = PrivateKeyDer::from_pem_slice(&pem("server.key"))?;
-        let mut config = builder.with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
-    };
-    let config = config().unwrap_or_else(|e| panic!("{e}"));
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok((listener.local_addr()?.to_string(), listener))
-    });
-    let (address, listener) = bound.unwrap_or_else(|e| panic!("{e}"));
-    let target = target.to_owned();
-    let runtime = trtserver_client::blocking::background().unwrap_or_else(|e| panic!("{e}"));
-    runtime.spawn(async move {
-        let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-        while let Ok((stream, _)) = listener.accept().await {
-            let (acceptor, target) = (acceptor.clone(), target.clone());
-            tokio::spawn(async move {
-                let Ok(mut encrypted) = acceptor.accept(stream).await else { return };
-                let Ok(mut plain) = TcpStream::connect(target).await else { return };
-                let _ = copy_bidirectional(&mut encrypted, &mut plain).await;
-            });
-        }
-    });
-    address
+fn pem(name: &str) -> Vec<u8> {
+    let path = file(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn plain() -> Server {
+    Server::new().model("echo", probe("echo", &[]))
+}
+
+/// HTTP and gRPC over TLS, with `mutual` only for clients that have a certificate.
+fn encrypted(mutual: bool) -> Running {
+    let server = plain()
+        .flag(format!("--tls-cert={}", file("server.pem")))
+        .flag(format!("--tls-key={}", file("server.key")))
+        .flag("--metrics-tls=off");
+    let ca = format!("--tls-client-ca={}", file("ca.pem"));
+    if mutual { server.flag(ca).start() } else { server.start() }
 }
 
 fn trusting() -> Tls {
@@ -83,31 +46,35 @@ fn infer(settings: &Settings) -> Result<Bytes> {
 
 #[test]
 fn requests_are_encrypted_and_certificates_verified() {
-    let server = Server::new().model("echo", probe("echo", &[])).start();
-    for (target, protocol) in [(server.http(), Protocol::Http), (server.grpc(), Protocol::Grpc)] {
-        let (one_sided, mutual) = (proxy(target, false), proxy(target, true));
+    let (without, one_sided, mutual) = (plain().start(), encrypted(false), encrypted(true));
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        let [target, one_sided, mutual] =
+            [&without, &one_sided, &mutual].map(|server| match protocol {
+                Protocol::Http => server.http(),
+                Protocol::Grpc => server.grpc(),
+            });
         let settings = |url: &str, tls| Settings::new(url).protocol(protocol).tls(tls);
-        assert_eq!(infer(&settings(&one_sided, trusting())).unwrap(), "12345678");
+        assert_eq!(infer(&settings(one_sided, trusting())).unwrap(), "12345678");
         // The scheme alone: the system does not trust the test's authority, or has none.
         let scheme = if protocol == Protocol::Http { "https" } else { "grpcs" };
         let error = infer(&Settings::new(format!("{scheme}://{one_sided}"))).unwrap_err();
         assert!(matches!(error.kind(), Kind::Connect | Kind::InvalidArgument), "{error}");
         let mut insecure = Tls::default();
         insecure.insecure = true;
-        assert!(infer(&settings(&one_sided, insecure)).is_ok());
+        assert!(infer(&settings(one_sided, insecure)).is_ok());
         let mut named = trusting();
         named.server_name = Some("server.test".into());
-        assert!(infer(&settings(&one_sided, named)).is_ok());
+        assert!(infer(&settings(one_sided, named)).is_ok());
         let mut named = trusting();
         named.server_name = Some("other.test".into());
-        let error = infer(&settings(&one_sided, named)).unwrap_err();
+        let error = infer(&settings(one_sided, named)).unwrap_err();
         assert!(error.message().starts_with("the TLS handshake failed"), "{error}");
-        assert!(error.asked().contains(&one_sided), "{error:?}");
+        assert!(error.asked().contains(one_sided), "{error:?}");
         // A server that wants a certificate.
-        assert!(infer(&settings(&mutual, trusting())).is_err());
+        assert!(infer(&settings(mutual, trusting())).is_err());
         let mut known = trusting();
         (known.certificate, known.key) = (Some(pem("client.pem")), Some(pem("client.key")));
-        assert_eq!(infer(&settings(&mutual, known)).unwrap(), "12345678");
+        assert_eq!(infer(&settings(mutual, known)).unwrap(), "12345678");
         // TLS to a server without it.
         let error = infer(&settings(target, trusting())).unwrap_err();
         assert_eq!(error.kind(), Kind::Connect, "{error}");
@@ -118,36 +85,36 @@ fn requests_are_encrypted_and_certificates_verified() {
     assert_eq!(error.message(), "TLS authorities: no certificate in the PEM text");
 }
 
-/// Proxies for HTTP and gRPC, each without and with a required client certificate.
-fn proxies(server: &Running) -> [String; 4] {
-    let of = |mutual| [server.http(), server.grpc()].map(|target| proxy(target, mutual));
-    let ([http, grpc], [http_mutual, grpc_mutual]) = (of(false), of(true));
+/// HTTP and gRPC of a server that shows a certificate, and of one that also wants the client's.
+fn addresses(one_sided: &Running, mutual: &Running) -> [String; 4] {
+    let [http, grpc] = [one_sided.http(), one_sided.grpc()].map(str::to_owned);
+    let [http_mutual, grpc_mutual] = [mutual.http(), mutual.grpc()].map(str::to_owned);
     [http, grpc, http_mutual, grpc_mutual]
 }
 
 /// Certificate authority, the client's certificate and its key.
 fn files() -> [String; 3] {
-    ["ca.pem", "client.pem", "client.key"]
-        .map(|name| root().join("tests/tls").join(name).display().to_string())
+    ["ca.pem", "client.pem", "client.key"].map(file)
 }
 
 #[test]
 fn c_library_verifies_certificates_and_shows_its_own() {
-    let server = Server::new().model("echo", probe("echo", &[])).start();
-    let arguments: Vec<String> = proxies(&server).into_iter().chain(files()).collect();
+    let (one_sided, mutual) = (encrypted(false), encrypted(true));
+    let addresses = addresses(&one_sided, &mutual);
+    let arguments: Vec<String> = addresses.into_iter().chain(files()).collect();
     super::c::tls(&arguments);
 }
 
 #[test]
 fn wheel_verifies_certificates_and_shows_its_own() {
-    let server = Server::new().model("echo", probe("echo", &[])).start();
-    let (proxies, files) = (proxies(&server), files());
-    let mut arguments = vec!["--proxies"];
-    arguments.extend(proxies.iter().map(String::as_str));
+    let (one_sided, mutual) = (encrypted(false), encrypted(true));
+    let (addresses, files) = (addresses(&one_sided, &mutual), files());
+    let mut arguments = vec!["--servers"];
+    arguments.extend(addresses.iter().map(String::as_str));
     arguments.push("--files");
     arguments.extend(files.iter().map(String::as_str));
     let packages = Some(super::python::packages());
-    python_output("v2", packages, &server, "wheel_tls.py", &arguments);
+    python_output("v2", packages, &one_sided, "wheel_tls.py", &arguments);
 }
 
 fn perf(flags: &[&str]) -> Ended {
@@ -159,17 +126,17 @@ fn perf(flags: &[&str]) -> Ended {
 
 #[test]
 fn load_is_sent_over_tls() {
-    let server = Server::new().model("echo", probe("echo", &[])).start();
-    let file = |name: &str| root().join("tests/tls").join(name).display().to_string();
+    let (one_sided, mutual) = (encrypted(false), encrypted(true));
     let [ca, certificate, key] =
         [("ca-file", "ca.pem"), ("certificate-file", "client.pem"), ("key-file", "client.key")]
             .map(|(flag, name)| format!("--tls-{flag}={}", file(name)));
-    let targets = [(server.http(), "-iHTTP", "https"), (server.grpc(), "-igRPC", "grpcs")];
+    let targets = [
+        ([one_sided.http(), mutual.http()], "-iHTTP", "https"),
+        ([one_sided.grpc(), mutual.grpc()], "-igRPC", "grpcs"),
+    ];
     std::thread::scope(|scope| {
-        for (target, protocol, scheme) in targets {
-            let (one_sided, mutual) = (proxy(target, false), proxy(target, true));
-            let [one_sided, mutual] =
-                [one_sided, mutual].map(|address| format!("-u{scheme}://{address}"));
+        for (addresses, protocol, scheme) in targets {
+            let [one_sided, mutual] = addresses.map(|address| format!("-u{scheme}://{address}"));
             let (ca, certificate, key) = (&ca, &certificate, &key);
             scope.spawn(move || {
                 // Requests and responses larger than the buffers of TLS, and small ones on several
