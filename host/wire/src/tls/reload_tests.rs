@@ -78,7 +78,7 @@ fn files_copied_one_after_another_are_taken_over_without_a_failure() {
     std::fs::write(secret.path().join("tls.crt"), &second.certificate).unwrap();
     let key = secret.path().join("tls.key");
     let copied = std::thread::spawn(move || {
-        std::thread::sleep(SETTLE / 2);
+        std::thread::sleep(SETTLE / 10);
         std::fs::write(key, &second.key)
     });
     source.look();
