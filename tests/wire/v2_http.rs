@@ -241,7 +241,6 @@ fn unknown_paths() {
     for path in [
         "/",
         "/v2/",
-        "/v2/models",
         "/v2/models/echo/",
         "/v2/health",
         "/v2/models/echo/versions/x",
