@@ -36,6 +36,11 @@ pub mod sink;
 mod socket;
 pub mod status_code;
 mod task;
+mod task_base;
+#[cfg(test)]
+mod task_model_tests;
+#[cfg(test)]
+mod task_tests;
 pub mod threads;
 #[cfg(feature = "tls")]
 pub mod tls;

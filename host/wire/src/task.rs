@@ -10,26 +10,24 @@
 //! runtime, each request would put the task into a run queue and wake another network thread to
 //! steal it.
 
-use parking_lot::Mutex;
+use super::task_base::{AtomicBool, AtomicU8, Handle, InlineCompletion, Mutex, thread_local};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, Wake, Waker};
-use tokio::runtime::Handle;
-use trtserver_request::completion::InlineCompletion;
 
 /// Polls in a row, after which other tasks get their turn.
-const REPOLL_LIMIT: usize = 4;
+pub const REPOLL_LIMIT: usize = 4;
 /// Tasks that one inline completion polls: a call, its connection, and what these wake. Others are
 /// woken.
 const INLINE_LIMIT: usize = 4;
 /// A larger response is sent by a network thread: copying it takes longer than waking one, and the
 /// instance may get the next request meanwhile.
-const INLINE_BYTES: usize = 64 << 10;
+pub const INLINE_BYTES: usize = 64 << 10;
 
 pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -148,7 +146,7 @@ impl Wake for Task {
                 Err(_) => {}
             }
         }
-        let inline = TURN.with_borrow_mut(|turn| match turn {
+        let inline = TURN.with(|turn| match &mut *turn.borrow_mut() {
             Some(tasks) if tasks.len() < INLINE_LIMIT => {
                 tasks.push(Arc::clone(self));
                 true
@@ -196,18 +194,14 @@ pub fn complete_inline(bytes: usize, wake: impl FnOnce()) {
     if bytes > INLINE_BYTES || !InlineCompletion::take() {
         return wake();
     }
-    TURN.set(Some(SmallVec::new()));
+    TURN.with(|turn| turn.replace(Some(SmallVec::new())));
     wake();
     let mut next = 0;
-    while let Some(task) = TURN.with_borrow(|turn| turn.as_ref()?.get(next).cloned()) {
+    while let Some(task) = TURN.with(|turn| turn.borrow().as_ref()?.get(next).cloned()) {
         // For timers and tasks that the future starts, and so that it reads and writes no more than
         // in one turn of the runtime.
         task.runtime.block_on(async { task.poll() });
         next += 1;
     }
-    TURN.set(None);
+    TURN.with(|turn| turn.replace(None));
 }
-
-#[cfg(test)]
-#[path = "task_tests.rs"]
-mod tests;

@@ -1,6 +1,7 @@
 //! Unit tests of `ring.rs`: order, a full ring, the end of the data, a hostile peer, sleep and
-//! wake.
+//! wake. `ring_model_tests.rs` has the orders of two threads.
 
+use super::ends::record_words;
 use super::*;
 
 /// Both ends of one direction.
