@@ -10,6 +10,7 @@ mod command;
 mod demo;
 mod deny;
 mod failures;
+mod fuzz;
 mod gate;
 mod gpu_test;
 mod package;
@@ -68,6 +69,11 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         }
         Some(("bench", with)) => bench::bench(paths, with.get_flag("no-build"), &passed_on(with)),
         Some(("gate", with)) => gate::gate(paths, &passed_on(with)).map(|_| ()),
+        Some(("fuzz", with)) => {
+            let targets = with.get_many("targets").unwrap_or_default().cloned().collect();
+            let seconds = with.get_one("seconds").copied().unwrap_or(600);
+            fuzz::fuzz(paths, &fuzz::Options { targets, seconds })
+        }
         Some(("gpu-test", with)) => {
             let (no_build, only_build) = (with.get_flag("no-build"), with.get_flag("only-build"));
             gpu_test::gpu_test(paths, no_build, only_build, &passed_on(with))
@@ -188,6 +194,23 @@ fn cli() -> Command {
                 .arg(flag("no-build", "Use the last build"))
                 .arg(flag("only-build", "Put everything into target/dist, to be run on another machine"))
                 .arg(arguments("Arguments for trtserver-gpu-test: names of checks, --list, --requests N")),
+        )
+        .subcommand(
+            Command::new("fuzz")
+                .about("Build the fuzz targets for libFuzzer with AddressSanitizer and run each")
+                .arg(
+                    Arg::new("seconds")
+                        .long("seconds")
+                        .value_name("N")
+                        .value_parser(value_parser!(u64))
+                        .help("Time for each target [default: 600]"),
+                )
+                .arg(
+                    Arg::new("targets")
+                        .value_name("TARGET")
+                        .num_args(0..)
+                        .help("Names from fuzz/fuzz_targets [default: all]"),
+                ),
         )
         .subcommand(
             Command::new("soak")
