@@ -238,7 +238,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn no_order_of_polls_and_wakes_loses_a_response() {
     for inline in [[true, true], [true, false]] {
-        check(4, move || {
+        check(3, move || {
             let (runtime, responses) =
                 (Handle::new(), Shared::new(Mutex::new(Responses::default())));
             let seen = Arc::new(AtomicUsize::new(0));

@@ -230,6 +230,8 @@ impl ExpectedResponses<'_> {
         if self.requests.get(at).is_none_or(|request| request.ended) {
             return Err(format!("request {key} is not outstanding"));
         }
+        // After that of its request, whose responses it ends.
+        let broken = failure.as_ref().is_some_and(|failure| failure.model_broken);
         let outcome = match (failure, data) {
             (Some(_), _) => ResponseOutcome::Error,
             (None, None) => ResponseOutcome::End,
@@ -237,7 +239,7 @@ impl ExpectedResponses<'_> {
         };
         self.requests[at].ended = last;
         self.requests[at].add(outcome, last);
-        Ok(())
+        if broken { Err("its model is broken".into()) } else { Ok(()) }
     }
 
     /// The outputs of a response to request `at`; `None` if they do not agree with the signature.
