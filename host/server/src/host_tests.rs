@@ -21,18 +21,23 @@ fn defined(line: &str) -> Option<&str> {
         .then_some(name)
 }
 
-/// Statics of a file that are not of one thread, test code aside.
+/// Begins the statics of one thread or one task.
+fn is_local(line: &str) -> bool {
+    line == "thread_local! {" || line == "tokio::task_local! {"
+}
+
+/// Statics of a file that are not of one thread or task, test code aside.
 fn statics(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
-    let mut end_of_thread_local = None;
+    let mut end_of_local = None;
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
-        match end_of_thread_local {
+        match end_of_local {
             Some(at) if indent <= at && line.trim_start().starts_with('}') => {
-                end_of_thread_local = None;
+                end_of_local = None;
             }
             Some(_) => {}
-            None if line.trim() == "thread_local! {" => end_of_thread_local = Some(indent),
+            None if is_local(line.trim()) => end_of_local = Some(indent),
             None => names.extend(defined(line)),
         }
     }
@@ -46,6 +51,7 @@ fn statics_are_told_from_constants_and_thread_locals() {
         ("    pub(super) static A_B: Guard = Guard {", &["A_B"]),
         ("pub static A: Entry = Entry(\"x\");\nstatic B: MemoryExtension = MemoryExtension {", &[]),
         ("thread_local! {\n    static A: Cell<u8> = Cell::new(0);\n}\nstatic B: u8 = 0;", &["B"]),
+        ("tokio::task_local! {\n    static A: Cell<u8>;\n}", &[]),
         ("fn plain(kind: &'static str, text: String) {}\n// A static A: it", &[]),
     ] {
         assert_eq!(statics(text), want, "{text}");
