@@ -34,6 +34,9 @@ pub struct PackageOptions {
     pub into: Option<PathBuf>,
 }
 
+/// Writes a package into a directory and returns its file.
+type PackageWriter = fn(&Paths, &PackageSource, &Path) -> Result<PathBuf>;
+
 /// What all packages of a run have in common.
 struct PackageSource {
     version: &'static str,
