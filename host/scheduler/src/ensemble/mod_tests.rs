@@ -120,8 +120,8 @@ fn first_error_ends_the_request_and_cancels_other_steps() {
     assert!(b.cancel_token().is_cancelled());
     respond(&b, Err(Error::internal("neither")));
     assert_eq!(error(&responses).1, "in ensemble 'e', no luck");
-    // Reason OTHER, once.
-    assert_eq!(stats.snapshot().failures, [0, 0, 0, 1]);
+    // Reason OTHER, for the request and for its failed step, as Triton counts.
+    assert_eq!(stats.snapshot().failures, [0, 0, 0, 2]);
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn refusals_name_net_operator_and_output() {
         ),
         (
             "op { input: \"x\" output: \"x\" type: \"Relu\" } external_output: \"x\"",
-            "blob 'x' is an input that the net overwrites and lists as external_output",
+            "blob 'x' is an input that the net overwrites and an output, so the name has two meanings",
         ),
         ("external_output: \"q\"", "no operator writes external_output 'q'"),
         (
