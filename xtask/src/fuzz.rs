@@ -119,7 +119,7 @@ fn run_target(paths: &Paths, program: &Path, name: &str, seconds: u64) -> Result
         .arg(format!("-timeout={INPUT_LIMIT}"))
         .arg(format!("-rss_limit_mb={MEMORY_LIMIT_MB}"))
         // Contexts that targets share are leaked on purpose.
-        .arg("-detect_leaks=0")
+        .env("ASAN_OPTIONS", "detect_leaks=0")
         .arg("-print_final_stats=1")
         // Targets that create files do so here.
         .current_dir(folder("work")?)
