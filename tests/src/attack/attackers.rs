@@ -1,77 +1,131 @@
-//! The attackers. Each sends what no client should, ignores the response, and begins anew when it
-//! is refused or disconnected.
+//! The attackers. Each sends what no client should, and begins anew when it is refused or
+//! disconnected. Those of this file ignore the response.
 
-use super::Stop;
+use super::loads::HostileLoads;
 use super::payloads::Payloads;
+use super::{Stop, heads, idle, loads, logs, stores};
 use crate::grpc::{INFER, STREAM};
 use crate::http2::{Client, NO_WINDOW, call_headers, message};
 use crate::server::Running;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// An attacker waits this long for a response.
-const WAIT: Duration = Duration::from_secs(2);
+pub const WAIT: Duration = Duration::from_secs(2);
 
-type Round<'a> = Box<dyn Fn() + Send + Sync + 'a>;
+/// One kind of attack.
+pub struct Attack<'a> {
+    name: &'static str,
+    threads: usize,
+    /// What is repeated. The error is a promise of the server that does not hold.
+    round: Box<dyn Fn() -> Result<(), String> + Send + Sync + 'a>,
+}
 
-/// Attacks until `stop` is set, with every attack whose name contains `only`. Returns the rounds of
-/// each.
+impl<'a> Attack<'a> {
+    pub fn new(
+        name: &'static str,
+        threads: usize,
+        round: impl Fn() -> Result<(), String> + Send + Sync + 'a,
+    ) -> Self {
+        Self { name, threads, round: Box::new(round) }
+    }
+}
+
+/// An attack that others notice, if anybody does.
+pub fn harmless<'a>(
+    name: &'static str,
+    threads: usize,
+    round: impl Fn() + Send + Sync + 'a,
+) -> Attack<'a> {
+    Attack::new(name, threads, move || {
+        round();
+        Ok(())
+    })
+}
+
+/// What became of a kind of attack.
+#[derive(Debug)]
+pub struct AttackResult {
+    pub name: &'static str,
+    pub rounds: u64,
+    /// Promises that did not hold, in words.
+    pub violations: Vec<String>,
+}
+
+/// Attacks until `stop` is set, with every attack whose name contains `only`.
 pub fn attack(
     server: &Running,
-    payloads: &Payloads,
+    (payloads, loads): (&Payloads, &HostileLoads),
     only: &str,
     stop: &Stop,
-) -> Vec<(&'static str, u64)> {
-    let post = |bytes: &[u8]| drop(http(server, bytes));
-    let gzip = ("grpc-encoding", "gzip");
-    let attacks: Vec<(&'static str, usize, Round)> = vec![
-        ("json-bomb", 16, Box::new(|| post(&payloads.json_bomb))),
-        ("numbers", 8, Box::new(|| post(&payloads.numbers))),
-        ("whitespace", 32, Box::new(|| post(&payloads.whitespace))),
-        (
-            "message-bomb",
-            4,
-            Box::new(|| {
-                for path in [
-                    "/inference.GRPCInferenceService/ServerLive",
-                    "/nvidia.inferenceserver.GRPCService/Status",
-                    INFER[0],
-                    INFER[1],
-                    STREAM[0],
-                    STREAM[1],
-                ] {
-                    grpc(server, path, &[gzip], &payloads.message_bomb);
-                }
-            }),
-        ),
-        ("empty-elements", 2, Box::new(|| grpc(server, INFER[0], &[], &payloads.empty_elements))),
-        ("unread-stream", 2, Box::new(|| unread_stream(server, &payloads.flood))),
-        ("unread-responses", 2, Box::new(|| unread_responses(server, &payloads.large_echo))),
-        ("instances", 1, Box::new(|| post(&payloads.instances))),
-        ("warm-up", 1, Box::new(|| post(&payloads.warm_up))),
-        ("half-requests", 1, Box::new(|| half_requests(server))),
-        ("slow-in-packet", 1, Box::new(|| slow_in_packet(server, &payloads.slow))),
-    ];
-    let attacks: Vec<_> = attacks.into_iter().filter(|(name, ..)| name.contains(only)).collect();
+) -> Vec<AttackResult> {
+    let mut attacks = floods(server, payloads);
+    attacks.extend(idle::attacks(server));
+    attacks.extend(heads::attacks(server));
+    attacks.extend(loads::attacks(server, loads));
+    attacks.extend(logs::attacks(server));
+    attacks.extend(stores::attacks());
+    attacks.retain(|attack| attack.name.contains(only));
     let counts: Vec<_> = attacks.iter().map(|_| AtomicU64::new(0)).collect();
+    let found: Vec<_> = attacks.iter().map(|_| Mutex::new(BTreeSet::new())).collect();
     thread::scope(|scope| {
-        for ((_, threads, round), count) in attacks.iter().zip(&counts) {
-            for _ in 0..*threads {
+        for ((attack, count), found) in attacks.iter().zip(&counts).zip(&found) {
+            for _ in 0..attack.threads {
                 scope.spawn(move || {
                     yield_to_server();
                     while !stop.is_set() {
-                        round();
+                        if let Err(text) = (attack.round)() {
+                            found.lock().unwrap_or_else(PoisonError::into_inner).insert(text);
+                        }
                         count.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
         }
     });
-    let rounds = counts.iter().map(|count| count.load(Ordering::Relaxed));
-    attacks.iter().map(|(name, ..)| *name).zip(rounds).collect()
+    let results = attacks.iter().zip(counts).zip(found).map(|((attack, count), found)| {
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let violations = found.into_iter().collect();
+        AttackResult { name: attack.name, rounds: count.into_inner(), violations }
+    });
+    results.collect()
+}
+
+/// Requests that are expensive to decode, execute or answer.
+fn floods<'a>(server: &'a Running, payloads: &'a Payloads) -> Vec<Attack<'a>> {
+    let post = |bytes: &[u8]| drop(http(server, bytes));
+    vec![
+        harmless("json-bomb", 16, move || post(&payloads.json_bomb)),
+        harmless("numbers", 8, move || post(&payloads.numbers)),
+        harmless("whitespace", 32, move || post(&payloads.whitespace)),
+        harmless("message-bomb", 4, || message_bombs(server, &payloads.message_bomb)),
+        harmless("empty-elements", 2, || grpc(server, INFER[0], &[], &payloads.empty_elements)),
+        harmless("unread-stream", 2, || unread_stream(server, &payloads.flood)),
+        harmless("unread-responses", 2, || unread_responses(server, &payloads.large_echo)),
+        harmless("instances", 1, move || post(&payloads.instances)),
+        harmless("warm-up", 1, move || post(&payloads.warm_up)),
+        harmless("half-requests", 1, || half_requests(server)),
+        harmless("slow-in-packet", 1, || slow_in_packet(server, &payloads.slow)),
+    ]
+}
+
+/// A compressed message for each kind of RPC.
+fn message_bombs(server: &Running, bomb: &[u8]) {
+    for path in [
+        "/inference.GRPCInferenceService/ServerLive",
+        "/nvidia.inferenceserver.GRPCService/Status",
+        INFER[0],
+        INFER[1],
+        STREAM[0],
+        STREAM[1],
+    ] {
+        grpc(server, path, &[("grpc-encoding", "gzip")], bomb);
+    }
 }
 
 /// Lowers the priority of this thread. Attackers usually have machines of their own; here they

@@ -1,15 +1,23 @@
 //! Overload test: clients that send hostile or unread traffic beside well-behaved clients of all
 //! four protocols, whose errors and latency are compared with a quiet run, and with a run during
 //! which the same attack goes to another server on this machine: it takes the processors' time in
-//! the same way. `cargo xtask soak -- --attack` runs it for five minutes.
+//! the same way. Some attacks also check that they were refused. `cargo xtask soak -- --attack` runs
+//! it for five minutes.
 
 mod attackers; // one thread per kind of attack
 mod clients; // the well-behaved clients
+mod heads; // half-sent and malformed heads
+mod idle; // open calls and heads without an end
+mod loads; // load requests for files, rights and code of the server
+mod logs; // an isolated model that floods the log
 mod observers; // health, metrics and memory, sampled throughout
 mod payloads; // hostile requests, built once
+mod stores; // an object store that means harm
 
+use crate::isolated::isolated;
 use crate::process::Ended;
 use crate::{Connection, Running, Server, Signal, probe};
+use attackers::AttackResult;
 use clients::Latency;
 use observers::Observed;
 use std::fmt;
@@ -45,9 +53,13 @@ pub fn server() -> Server {
         .model("bulk", probe("bulk", &[]))
         .model("many", probe("many", &[]) + decoupled)
         .model("slow", probe("slow", &[]))
+        .model(loads::VICTIM, probe(loads::VICTIM, &[]))
+        .model(logs::CHATTY, isolated(logs::CHATTY, &[]))
         .flag("--model-control-mode=explicit")
         .flag("--load-model=*")
         .flag("--http-health-port=0")
+        .flag("--backend-config=onnxruntime,isolation=process")
+        .flag("--allow-uploaded-code=false")
         .flag(format!("--max-request-memory={BUDGET_MIB}MiB"))
 }
 
@@ -58,8 +70,7 @@ pub struct Report {
     pub other_attacked: Latency,
     pub attacked: Latency,
     pub observed: Observed,
-    /// Rounds of each kind of attack.
-    pub attacks: Vec<(&'static str, u64)>,
+    pub attacks: Vec<AttackResult>,
     pub drain: Duration,
     pub ended: Ended,
 }
@@ -91,6 +102,11 @@ impl Report {
             check(p99 <= OBSERVER_LIMIT, format!("p99 of {name}: {p99:?}"));
             check(latency.errors == 0, format!("{} errors of {name}", latency.errors));
         }
+        for attack in &self.attacks {
+            for violation in &attack.violations {
+                check(false, format!("attack {}: {violation}", attack.name));
+            }
+        }
         let limit = BUDGET_MIB * 1024 * 5 / 4;
         let peak = self.observed.peak_kib;
         check(peak <= limit, format!("resident memory reached {peak} KiB, limit {limit} KiB"));
@@ -119,7 +135,7 @@ impl fmt::Display for Report {
             writeln!(f, "{name}: {latency}")?;
         }
         writeln!(f, "resident memory: at most {} KiB", self.observed.peak_kib)?;
-        for (name, rounds) in &self.attacks {
+        for AttackResult { name, rounds, .. } in &self.attacks {
             writeln!(f, "attack {name}: {rounds} rounds")?;
         }
         write!(f, "drain: {:?}, exit code {}", self.drain, self.ended.code())
@@ -136,19 +152,20 @@ pub fn run(
     attacked: Duration,
     only: &str,
 ) -> Report {
-    let payloads = payloads::Payloads::new();
+    let (payloads, loads) = (payloads::Payloads::new(), loads::HostileLoads::new());
+    let prepared = (&payloads, &loads);
     let time = quiet;
     let (quiet, _) = clients::measure(server, time, || ());
     let stop = Stop::default();
     let (other_attacked, _) = std::thread::scope(|scope| {
-        scope.spawn(|| attackers::attack(&other, &payloads, only, &stop));
+        scope.spawn(|| attackers::attack(&other, prepared, only, &stop));
         clients::measure(server, time, || stop.set())
     });
     drop(other);
     let stop = Stop::default();
     let (attacked, (observed, attacks)) = std::thread::scope(|scope| {
         let observers = scope.spawn(|| observers::observe(server, &stop));
-        let attackers = scope.spawn(|| attackers::attack(server, &payloads, only, &stop));
+        let attackers = scope.spawn(|| attackers::attack(server, prepared, only, &stop));
         clients::measure(server, attacked, || {
             stop.set();
             let observed = observers.join().unwrap_or_else(|_| panic!("an observer failed"));

@@ -103,6 +103,7 @@ pub enum Record {
 /// | `say` | prints this to standard error, in `execute` and before `die` |
 /// | `log_lines`, `log_file` | logs so many lines of 900 characters, as from this source file |
 /// | `print_lines` | prints so many such lines to standard output |
+/// | `log_text` | the text of those lines, instead of 900 characters |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `base_file` | adds the whole number in this file of the version's directory to FP32 outputs, and begins sums with it (model's configuration) |
 /// | `count_label` | name of that label instead of `at` |
@@ -138,6 +139,7 @@ pub struct Commands {
     pub log_lines: u64,
     pub log_file: Option<String>,
     pub print_lines: u64,
+    pub log_text: Option<String>,
     pub report_bytes: Option<u64>,
     pub count: Option<String>,
     pub count_label: Option<String>,
@@ -217,6 +219,7 @@ impl Commands {
             "log_lines" => self.log_lines = number().unwrap_or(0),
             "log_file" => self.log_file = text(),
             "print_lines" => self.print_lines = number().unwrap_or(0),
+            "log_text" => self.log_text = text(),
             "report_bytes" => self.report_bytes = number(),
             "count" => self.count = text(),
             "count_label" => self.count_label = text(),
@@ -293,7 +296,8 @@ impl Commands {
         let padding = "p".repeat(900);
         for line in 0..self.log_lines {
             let file = self.log_file.as_deref().unwrap_or("flood.rs");
-            log.log(level::INFO, file, 7, format_args!("logged {line} {padding}"));
+            let text = self.log_text.as_deref().unwrap_or(&padding);
+            log.log(level::INFO, file, 7, format_args!("logged {line} {text}"));
         }
         for line in 0..self.print_lines {
             println!("printed {line} {padding}");
