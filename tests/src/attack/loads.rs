@@ -83,7 +83,8 @@ fn hostile_loads(server: &Running, loads: &HostileLoads) -> Result<(), String> {
     if maps.contains("libonnxruntime") {
         return Err("the library of an isolated backend is in the server".to_owned());
     }
-    Ok(thread::sleep(WAIT / 4))
+    thread::sleep(WAIT / 4);
+    Ok(())
 }
 
 /// A message `RepositoryModelLoadRequest`, with its length before it.
