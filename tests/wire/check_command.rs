@@ -222,6 +222,9 @@ fn files_and_version_directories_are_checked() {
     for name in ["0", "-1", "1a", "2b", "007", "9999999999999999999"] {
         fs::create_dir_all(repository.path().join("versions").join(name)).expect("a folder");
     }
+    repository.model("prefixed", &probe("prefixed", &[]));
+    let prefixed = repository.path().join("prefixed");
+    fs::rename(prefixed.join("1"), prefixed.join("1a")).expect("a rename");
     repository.model(
         "policy",
         &(probe("policy", &[]) + "version_policy { specific { versions: [ 1, 4 ] } }\n"),
@@ -250,9 +253,9 @@ fn files_and_version_directories_are_checked() {
             ),
             ("nolabels", "unable to read label file"),
             ("versions", "'-1' which fails to convert to integral number"),
-            ("versions", "'1a' counts as version 1"),
-            ("versions", "ignore version directory '1a': version 1 is '1'"),
-            ("versions", "'2b' counts as version 2"),
+            ("versions", "ignore version directory '1a' beside '0', whose name is a bare number"),
+            ("versions", "ignore version directory '2b' beside '0', whose name is a bare number"),
+            ("prefixed", "prefixed/1a '1a' counts as version 1"),
             ("versions", "'007' which contains leading zeros"),
             ("versions", "'9999999999999999999' whose number is out of range"),
             ("policy", "policy/config.pbtxt:6:41 version 4 of the version policy has no directory"),

@@ -1,7 +1,7 @@
 //! Newer versions of a backend that do not open, or whose library ends the process that loads it:
 //! models get the newest version that works, and the reason is logged and listed.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use tempfile::TempDir;
 use trtserver_tests::control::{Control, assert_ok, explicit};
@@ -56,9 +56,10 @@ fn models_get_newest_version_that_opens() {
     // Logged once for models in the server and once for isolated ones.
     assert_eq!(server.log().matches("cannot be opened").count(), 2, "{}", server.log());
     assert_unusable(&server, &file, &["'v' 1.1 does not open: no licence"]);
-    let listed = server.backends()["backends"].clone();
+    let mut listed = server.backends()["backends"].as_array().cloned().unwrap_or_default();
+    listed.retain(|backend| backend["name"] == "v");
+    assert_eq!(listed.len(), 1, "{listed:?}");
     assert_eq!((&listed[0]["version"], &listed[0]["default"]), (&json!("1.0"), &json!(true)));
-    assert_eq!(listed[1], Value::Null);
     assert!(server.load("pinned").error_text().contains("no licence"));
     // The version of a loaded model is still the newest that opens.
     assert_ok(server.load("m0"));

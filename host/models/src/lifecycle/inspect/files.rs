@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use trtserver_base::disk::is_ignored;
 use trtserver_base::regular_file;
 use trtserver_model_config::FILE_NAME;
+use trtserver_model_config::version_dirs::VersionDirs;
 
 /// Entries of one model, at most.
 const MAX_ENTRIES: usize = 100_000;
@@ -79,23 +80,15 @@ pub fn walk_model_files(dir: &Path, findings: &mut Vec<CheckFinding>) {
     }
 }
 
-/// Directories of which only a part of the name is a version.
+/// Versions of whose directory only a part of the name is the number.
 fn version_names(dir: &Path, findings: &mut Vec<CheckFinding>) {
-    for path in list_entries(dir, &mut Vec::new()) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if is_ignored(name) || !path.is_dir() {
-            continue;
+    let Ok(found) = VersionDirs::read(dir) else { return };
+    for (number, name) in found.versions {
+        if number.to_string() != name {
+            let message =
+                format!("'{name}' counts as version {number}: only its leading digits are read");
+            findings.push(CheckFinding::warning("versions", dir.join(name), message));
         }
-        let digits = name.trim_start_matches(|c: char| c.is_ascii_digit());
-        let message = match digits {
-            "" => continue,
-            rest if rest.len() < name.len() && !name.starts_with('0') => {
-                let number = &name[..name.len() - rest.len()];
-                format!("'{name}' counts as version {number}: only its leading digits are read")
-            }
-            _ => continue,
-        };
-        findings.push(CheckFinding::warning("versions", path, message));
     }
 }
 
