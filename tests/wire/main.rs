@@ -39,6 +39,7 @@ mod object_stores;
 mod onnx_buckets;
 mod onnx_gpu;
 mod overload;
+mod packages;
 mod perf_analyzer;
 mod plugin_command;
 mod protocol_rows;
