@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use trtserver_tests::versions::Versions;
 use trtserver_tests::{Server, dist, folder, root};
 
 /// Packs the debug install.

@@ -75,12 +75,9 @@ fn check_installed(
 fn check_pair(config: &ModelConfig, platforms: &dyn PlatformDirectory) -> Result<(), ConfigError> {
     check_installed(config, platforms)?;
     let served = platforms.list_platforms(&config.backend);
-    let serving = platforms::serving_backend(&config.platform, platforms);
-    let of_other = serving.is_some_and(|backend| backend != config.backend);
-    let not_served = !served.is_empty() && !served.contains(&config.platform);
     // Two backends may declare one platform; the configuration chooses between them by naming the
-    // backend.
-    if not_served || (served.is_empty() && of_other) {
+    // backend. One that declares no platform serves each, as in Triton.
+    if !served.is_empty() && !served.contains(&config.platform) {
         return Err(ConfigError::invalid(format!(
             "unexpected 'platform' and 'backend' pair, got:{}, {} for {}",
             config.platform, config.backend, config.name

@@ -78,28 +78,24 @@ fn runtime_selects_another_library_file() {
 
 #[test]
 fn platform_implies_a_backend_of_triton() {
-    let (installed, own) = (rogues(&["pytorch"]), rogues(&["tensorrt"]));
-    let of_platform = |platform: &str| {
-        model(&[]).replace("backend: \"mine\"", &format!("platform: \"{platform}\""))
-    };
-    let library = fs::read(own.path().join("tensorrt/libtriton_tensorrt.so"));
-    let server = explicit()
-        .triton_start_line()
-        .backend_dir(installed.path())
-        .model("torch", of_platform("pytorch_libtorch"))
-        .model("own", of_platform("tensorrt_plan"))
-        .file("own/libtriton_tensorrt.so", library.unwrap_or_else(|e| panic!("{e}")))
-        .start();
-    for (name, backend, file) in
-        [("torch", "pytorch", "model.pt"), ("own", "tensorrt", "model.plan")]
-    {
-        assert_ok(server.load(name));
-        works(&server, name);
-        let config = server.get(&format!("/v2/models/{name}/config")).json();
-        assert_eq!(config["backend"], backend);
-        assert_eq!(config["default_model_filename"], file);
+    let installed = rogues(&["pytorch"]);
+    let configuration = model(&[]).replace("backend: \"mine\"", "platform: \"pytorch_libtorch\"");
+    let library = fs::read(installed.path().join("pytorch/libtriton_pytorch.so"));
+    let library = library.unwrap_or_else(|e| panic!("{e}"));
+    let common = || explicit().triton_start_line();
+    // Installed, or in the model's directory.
+    for server in [
+        common().backend_dir(installed.path()).model("torch", &configuration),
+        common().model("torch", &configuration).file("torch/libtriton_pytorch.so", library),
+    ] {
+        let server = server.start();
+        assert_ok(server.load("torch"));
+        works(&server, "torch");
+        let config = server.get("/v2/models/torch/config").json();
+        assert_eq!(config["backend"], "pytorch");
+        assert_eq!(config["default_model_filename"], "model.pt");
+        assert!(server.stop().success());
     }
-    assert!(server.stop().success());
 }
 
 #[test]
