@@ -64,7 +64,7 @@ pub fn package(paths: &Paths, options: &PackageOptions) -> Result<()> {
     let source = PackageSource { version: env!("CARGO_PKG_VERSION"), files, platform };
     let wanted =
         |kind: &str| options.only.is_empty() || options.only.iter().any(|only| only == kind);
-    let pack: [(&str, fn(&Paths, &PackageSource, &Path) -> Result<PathBuf>); 3] =
+    let pack: [(&str, PackageWriter); 3] =
         [("wheel", server_wheel::write), ("archive", archive::write), ("deb", deb::write)];
     for (kind, write) in pack.iter().filter(|(kind, _)| wanted(kind)) {
         let made = write(paths, &source, &into)?;
