@@ -75,9 +75,13 @@ fn check_installed(
 fn check_pair(config: &ModelConfig, platforms: &dyn PlatformDirectory) -> Result<(), ConfigError> {
     check_installed(config, platforms)?;
     let served = platforms.list_platforms(&config.backend);
+    let serving = platforms::serving_backend(&config.platform, platforms);
+    let of_other = serving.is_some_and(|backend| backend != config.backend);
+    let not_served = !served.is_empty() && !served.contains(&config.platform);
     // Two backends may declare one platform; the configuration chooses between them by naming the
-    // backend. One that declares no platform serves each, as in Triton.
-    if !served.is_empty() && !served.contains(&config.platform) {
+    // backend. One that declares none and is not Triton's own serves each, as in Triton.
+    let of_triton = served.is_empty() && platforms::is_backend_of_triton(&config.backend);
+    if not_served || (of_triton && of_other) {
         return Err(ConfigError::invalid(format!(
             "unexpected 'platform' and 'backend' pair, got:{}, {} for {}",
             config.platform, config.backend, config.name

@@ -74,6 +74,7 @@ fn platform_implies_a_backend_that_declares_none() {
         ("pytorch", &[("", "model.pt")]),
         ("tensorrt", &[("", "model.plan")]),
         ("onnxruntime", &[("other", "model.other")]),
+        ("mine", &[("", "")]),
     ]);
     for (text, expected) in [
         ("platform: 'pytorch_libtorch'", Ok(["pytorch_libtorch", "pytorch", "model.pt"])),
@@ -84,6 +85,8 @@ fn platform_implies_a_backend_that_declares_none() {
             "platform: 'pytorch_libtorch' backend: 'tensorrt'",
             Err("unexpected 'platform' and 'backend' pair, got:pytorch_libtorch, tensorrt for m"),
         ),
+        // A backend that Triton does not know serves each platform.
+        ("platform: 'tensorrt_plan' backend: 'mine'", Ok(["tensorrt_plan", "mine", ""])),
         // It declares platforms, but not this one.
         ("platform: 'onnxruntime_onnx'", Err("it needs the backend 'onnxruntime'")),
         ("platform: 'caffe2_netdef'", Err("it needs the backend 'caffe2', which is not installed")),
@@ -177,13 +180,6 @@ fn incomplete_or_contradictory_configurations_are_refused() {
             Invalid,
             "unexpected 'platform' and 'backend' pair, got:tensorflow_graphdef, onnxruntime \
              for m"
-                .to_owned(),
-        ),
-        (
-            "backend: 'identity' platform: 'onnxruntime_onnx'",
-            &[][..],
-            Invalid,
-            "unexpected 'platform' and 'backend' pair, got:onnxruntime_onnx, identity for m"
                 .to_owned(),
         ),
     ] {

@@ -96,6 +96,11 @@ pub fn implied_backend(platform: &str) -> Option<&'static str> {
     known.find(|known| known.platform == platform).map(|known| known.backend)
 }
 
+/// Whether Triton has a backend of this name that serves platforms.
+pub(super) fn is_backend_of_triton(backend: &str) -> bool {
+    WELL_KNOWN.iter().any(|known| !known.platform.is_empty() && known.backend == backend)
+}
+
 /// The model file of a platform that `backend` serves in Triton.
 pub(super) fn well_known_file(platform: &str, backend: &str) -> Option<String> {
     let mut known = WELL_KNOWN.iter().filter(|known| !known.platform.is_empty());

@@ -154,6 +154,8 @@ fn misuse_is_refused() {
         while !is_told(&server.log()) {
             assert!(begin.elapsed() < TIMEOUT, "{}", server.log());
             thread::sleep(Duration::from_millis(50));
+            // What was left out is counted before the next line.
+            assert_eq!(infer(&server, "m", LOGGED[0].0).status, 200);
         }
         works(&server, "m", "after misuse_often");
         assert!(server.stop().success());
