@@ -1,12 +1,10 @@
 //! A Triton backend that misuses its interface on command (tests/triton/rogue.c): the server
 //! reports what it did with which function and handle, and keeps serving other models.
 
-use std::thread;
-use std::time::{Duration, Instant};
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::isolated::processes;
 use trtserver_tests::triton_backends::rogues;
-use trtserver_tests::{Connection, Response, Running, Server, TIMEOUT, http1, parameters};
+use trtserver_tests::{Connection, Response, Running, Server, http1, parameters};
 
 /// A model of a backend of this name.
 fn model(backend: &str, more: &[(&str, &str)]) -> String {
@@ -142,21 +140,9 @@ fn misuse_is_refused() {
             assert_eq!(response.status, 200, "{command}: {}", response.text());
             works(&server, "m", &format!("after {command}"));
         }
-        // A backend that misuses the interface for every request must not fill the log, and the log
-        // says that it is not complete.
+        // A backend that misuses the interface for every request must not fill the log.
         assert_eq!(infer(&server, "m", "misuse_often").status, 200);
-        // The limit of a process holds for these lines, too, and may leave out the last of them.
-        let is_told = |log: &str| {
-            let whole = log.contains("misuse 1000") && log.contains("further ones are not logged");
-            whole || log.contains("were left out")
-        };
-        let begin = Instant::now();
-        while !is_told(&server.log()) {
-            assert!(begin.elapsed() < TIMEOUT, "{}", server.log());
-            thread::sleep(Duration::from_millis(50));
-            // What was left out is counted before the next line.
-            assert_eq!(infer(&server, "m", LOGGED[0].0).status, 200);
-        }
+        assert!(server.log().matches("backend 'rogue'").count() <= 1100, "{}", server.log());
         works(&server, "m", "after misuse_often");
         assert!(server.stop().success());
     }
