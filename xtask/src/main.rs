@@ -22,6 +22,7 @@ mod python;
 mod runtimes;
 mod sdk;
 mod soak;
+mod strip;
 mod test;
 mod tidy;
 mod tools;

@@ -5,12 +5,12 @@
 //!
 //! Nothing is compiled against Python, so one wheel serves every CPython from 3.9 on.
 
-use crate::command::{Result, run, say};
+use crate::command::{Result, say};
 use crate::paths::Paths;
+use crate::strip::read_stripped;
 use crate::wheel_file::{WheelInfo, WheelMember, write_wheel};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const NAME: &str = "trtserver_client";
 /// The packages of the wheel, below `clients/python`.
@@ -32,12 +32,7 @@ pub fn install(paths: &Paths, dist: &Path, library: &Path) -> Result<()> {
     fs::create_dir_all(&folder).map_err(wrap)?;
     let tag = format!("py3-none-linux_{}", std::env::consts::ARCH);
     let wheel = folder.join(format!("{NAME}-{version}-{tag}.whl"));
-    // More than half of a debug build is debug information.
-    let stripped = folder.join("stripped.so");
-    let hint = "`strip` is part of binutils, which C compilers need as well";
-    run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(library), hint)?;
-    let members = members(paths, &stripped)?;
-    fs::remove_file(&stripped).map_err(wrap)?;
+    let members = members(paths, library)?;
     let metadata = paths.root.join("clients/python/METADATA");
     let metadata =
         fs::read_to_string(&metadata).map_err(|e| format!("{}: {e}", metadata.display()))?;
@@ -68,7 +63,7 @@ fn members(paths: &Paths, library: &Path) -> Result<Vec<WheelMember>> {
         }
     }
     let name = format!("{NAME}/libtrtserver_client.so");
-    members.push(WheelMember { name, data: read(library)?, executable: true });
+    members.push(WheelMember { name, data: read_stripped(library)?, executable: true });
     Ok(members)
 }
 

@@ -5,10 +5,11 @@ use super::{ListenAddress, ServerSettings};
 /// Refuses settings that are each valid but exclude each other. The first four texts are those of
 /// Triton.
 pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
-    let http = PortUse::of_listener(s.allow_http, &s.http_addresses, Some(s.http_port));
-    let health = PortUse::of_listener(true, &s.health_addresses, s.http_health_port);
-    let grpc = PortUse::of_listener(s.allow_grpc, &s.grpc_addresses, Some(s.grpc_port));
-    let metrics = PortUse::of_listener(s.allow_metrics, &s.metrics_addresses, Some(s.metrics_port));
+    let http = PortUse::from_listener(s.allow_http, &s.http_addresses, Some(s.http_port));
+    let health = PortUse::from_listener(true, &s.health_addresses, s.http_health_port);
+    let grpc = PortUse::from_listener(s.allow_grpc, &s.grpc_addresses, Some(s.grpc_port));
+    let metrics =
+        PortUse::from_listener(s.allow_metrics, &s.metrics_addresses, Some(s.metrics_port));
     let same =
         |a: Option<PortUse<'_>>, b: Option<PortUse<'_>>| a.zip(b).is_some_and(|(a, b)| a.meets(&b));
     let error = if s.model_repositories.is_empty() {
@@ -44,7 +45,7 @@ struct PortUse<'a> {
 
 impl<'a> PortUse<'a> {
     /// `None` for a listener that is off, has any free port, or Unix sockets only.
-    fn of_listener(on: bool, addresses: &'a [ListenAddress], port: Option<u16>) -> Option<Self> {
+    fn from_listener(on: bool, addresses: &'a [ListenAddress], port: Option<u16>) -> Option<Self> {
         let port = port.filter(|port| on && *port != 0)?;
         addresses.iter().any(ListenAddress::is_host).then_some(Self { port, addresses })
     }

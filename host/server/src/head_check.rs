@@ -59,18 +59,13 @@ fn check_host(headers: &HeaderMap, version: Version) -> Result<()> {
 
 /// hyper reads bodies whose last coding is `chunked`, and leaves the codings before it.
 fn check_transfer_encoding(headers: &HeaderMap) -> Result<()> {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
-    let Some(first) = codings.next() else { return Ok(()) };
-    let other = std::iter::once(first).chain(codings.by_ref());
-    let mut count = 0;
-    for value in other {
-        count += 1;
-        if count > 1 || !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") {
+    for (position, value) in headers.get_all(TRANSFER_ENCODING).into_iter().enumerate() {
+        if position > 0 || !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") {
             return Err(Error::unsupported(format!(
                 "header 'Transfer-Encoding' is '{}'{}: this server reads 'chunked' alone; a compressed body needs the \
                  header 'Content-Encoding'",
                 shown(value),
-                if count > 1 { " beside another one" } else { "" }
+                if position > 0 { " beside another one" } else { "" }
             )));
         }
     }

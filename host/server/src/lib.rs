@@ -23,8 +23,8 @@
 //! | `WORKERS` | `wire/src/decode_workers.rs` | a reference in the future of each request, which is moved several times, would make requests dearer that need no worker |
 //! | `FINDINGS` | `tool/src/check/findings.rs` | functions that the checked backend calls report there |
 //!
-//! Thread-locals and task-locals are caches of a thread or task, or what it does now. Constants (tables of functions, names
-//! of entries) are not state.
+//! Thread-locals and task-locals are caches of a thread or task, or what it does now. Constants
+//! (tables of functions, names of entries) are not state.
 
 #![forbid(unsafe_code)]
 

@@ -302,14 +302,16 @@ impl Handler for GrpcRouter {
 pub fn route_metrics(
     page: Arc<MetricsPage>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
-    move |request, _| serve_metrics(Arc::clone(&page), request)
+    move |request, _| match head_check::check_head(&request) {
+        Ok(()) => serve_metrics(Arc::clone(&page), request),
+        Err(error) => Box::pin(head_check::refuse_head(request, error)),
+    }
 }
+
+/// The metrics page, for a request whose head was checked.
 
 fn serve_metrics(page: Arc<MetricsPage>, request: Request<RequestBody>) -> ResponseFuture {
     Box::pin(async move {
-        if let Err(error) = head_check::check_head(&request) {
-            return head_check::refuse_head(request, error).await;
-        }
         if request.method() != Method::GET {
             let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
             refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));

@@ -2,7 +2,7 @@
 //! page, a configuration file, and a system user who owns `/var/lib/trtserver`.
 
 use super::PackageSource;
-use super::files::{FileContent, PackageFile};
+use super::files::{FileContent, PROGRAMS, PackageFile};
 use super::tar_file::{compress_gzip, write_tar};
 use crate::command::Result;
 use crate::paths::Paths;
@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// Where the install lies.
 const HOME: &str = "usr/lib/trtserver";
-/// Programs that are linked into `/usr/bin`.
-const PROGRAMS: [&str; 4] = ["trtserver", "trtserver-perf", "trtserver-classify", "perf_client"];
 const CONFIG: &str = "etc/trtserver/trtserver.toml";
 /// Scripts of `packaging/deb` that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];

@@ -1,11 +1,11 @@
 //! The files of an install, as packages contain them.
 
 use crate::client_library;
-use crate::command::{Result, run};
+use crate::command::Result;
+use crate::strip::read_stripped;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
 /// A file or symbolic link of a package.
 #[derive(Clone)]
@@ -47,7 +47,8 @@ impl PackageFile {
 }
 
 /// Programs of an install that are for users.
-const PROGRAMS: [&str; 4] = ["trtserver", "trtserver-perf", "trtserver-classify", "perf_client"];
+pub const PROGRAMS: [&str; 4] =
+    ["trtserver", "trtserver-perf", "trtserver-classify", "perf_client"];
 /// Backends that only tests use.
 const TEST_BACKENDS: [&str; 1] = ["probe"];
 
@@ -112,17 +113,7 @@ fn read_file(install: &Path, relative: &Path) -> Result<PackageFile> {
     let mut bytes = fs::read(&path).map_err(wrap)?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
     if bytes.starts_with(b"\x7fELF") {
-        bytes = stripped(&path)?;
+        bytes = read_stripped(&path)?;
     }
     Ok(PackageFile { path: name, content: FileContent::Data { bytes, executable } })
-}
-
-/// The program or library without debug information, which is most of a debug build.
-fn stripped(path: &Path) -> Result<Vec<u8>> {
-    let to = std::env::temp_dir().join(format!("trtserver-strip-{}", std::process::id()));
-    let hint = "`strip` is part of binutils, which C compilers need as well";
-    run(Command::new("strip").arg("--strip-all").arg("-o").arg(&to).arg(path), hint)?;
-    let bytes = fs::read(&to).map_err(|e| format!("cannot read {}: {e}", to.display()));
-    let _ = fs::remove_file(&to);
-    bytes
 }

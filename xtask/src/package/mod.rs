@@ -58,8 +58,9 @@ pub fn package(paths: &Paths, options: &PackageOptions) -> Result<()> {
     fs::create_dir_all(&into).map_err(|e| format!("cannot create {}: {e}", into.display()))?;
     let mut files = files::read_install(&install)?;
     files.extend(man_page::read_manual(&install)?);
-    files.push(PackageFile::data("share/sbom.cdx.json", sbom::bill_of_materials(paths)?));
-    files.extend(sbom::licence_texts(paths)?);
+    let crates = sbom::linked_crates(paths)?;
+    files.push(PackageFile::data("share/sbom.cdx.json", sbom::bill_of_materials(&crates)?));
+    files.extend(sbom::licence_texts(&crates)?);
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let source = PackageSource { version: env!("CARGO_PKG_VERSION"), files, platform };
     let wanted =

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 /// A crate from a registry that is linked into a program or library of the install.
-struct LinkedCrate {
+pub struct LinkedCrate {
     name: String,
     version: String,
     license: String,
@@ -20,10 +20,10 @@ struct LinkedCrate {
 /// `licences/CRATE-VERSION/FILE` of each crate that has such a file.
 ///
 /// # Errors
-/// `cargo metadata` fails, or a file cannot be read.
-pub fn licence_texts(paths: &Paths) -> Result<Vec<PackageFile>> {
+/// A file cannot be read.
+pub fn licence_texts(crates: &[LinkedCrate]) -> Result<Vec<PackageFile>> {
     let mut files = Vec::new();
-    for linked in linked_crates(paths)? {
+    for linked in crates {
         let directory = Path::new(&linked.directory);
         let Ok(entries) = fs::read_dir(directory) else { continue };
         for entry in entries.flatten().filter(|entry| entry.path().is_file()) {
@@ -32,7 +32,7 @@ pub fn licence_texts(paths: &Paths) -> Result<Vec<PackageFile>> {
             if ["LICEN", "COPYING", "NOTICE"].iter().any(|begin| upper.starts_with(begin)) {
                 let bytes = fs::read(entry.path())
                     .map_err(|e| format!("{}: {e}", entry.path().display()))?;
-                let LinkedCrate { name: krate, version, .. } = &linked;
+                let LinkedCrate { name: krate, version, .. } = linked;
                 files.push(PackageFile::data(format!("licences/{krate}-{version}/{name}"), bytes));
             }
         }
@@ -43,9 +43,9 @@ pub fn licence_texts(paths: &Paths) -> Result<Vec<PackageFile>> {
 /// The bill of materials as JSON.
 ///
 /// # Errors
-/// `cargo metadata` fails.
-pub fn bill_of_materials(paths: &Paths) -> Result<Vec<u8>> {
-    let components: Vec<Value> = linked_crates(paths)?.iter().map(component).collect();
+/// It cannot be written as JSON.
+pub fn bill_of_materials(crates: &[LinkedCrate]) -> Result<Vec<u8>> {
+    let components: Vec<Value> = crates.iter().map(component).collect();
     let bill = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -72,8 +72,11 @@ fn component(linked: &LinkedCrate) -> Value {
     })
 }
 
-/// Sorted by name and version.
-fn linked_crates(paths: &Paths) -> Result<Vec<LinkedCrate>> {
+/// The crates of the install's packages, sorted by name and version.
+///
+/// # Errors
+/// `cargo metadata` fails.
+pub fn linked_crates(paths: &Paths) -> Result<Vec<LinkedCrate>> {
     let mut command = cargo();
     command.current_dir(&paths.root).args(["metadata", "--format-version=1", "--locked"]);
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);

@@ -111,8 +111,7 @@ pub fn bucket_sizes(preferred: &[u32], max: usize) -> Vec<usize> {
 }
 
 /// Position of the size to which a batch of this many rows is padded.
-pub fn find_bucket(sizes: impl Iterator<Item = usize>, rows: usize) -> Option<usize> {
-    let mut sizes = sizes;
+pub fn find_bucket(mut sizes: impl Iterator<Item = usize>, rows: usize) -> Option<usize> {
     sizes.position(|size| size >= rows)
 }
 
