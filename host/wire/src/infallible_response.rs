@@ -1,8 +1,9 @@
 //! The response of a handler as hyper's service requires it: without an error, with the headers that
 //! the connection adds.
 
-use super::disconnect::{DisconnectWatch, WatchedBody};
+use super::disconnect::DisconnectWatch;
 use super::request_id::TracedRequest;
+use super::watched_body::WatchedBody;
 use http::Response;
 use http::header::{CONNECTION, HeaderValue};
 use std::convert::Infallible;

@@ -51,6 +51,7 @@ pub mod tls;
 mod tls_absent;
 mod unix_socket;
 pub mod unread;
+mod watched_body;
 mod yields;
 
 #[cfg(any(test, feature = "testing"))]

@@ -3,7 +3,8 @@
 //! The operator's settings come first: a request may isolate a model that is not, and never the
 //! other way round; it brings code only where the operator allows that.
 
-use super::prepare::{ModelLoader, selected_dirs};
+use super::prepare::ModelLoader;
+use super::selected_versions::selected_dirs;
 use std::path::Path;
 use trtserver_base::disk::list_dir;
 use trtserver_base::error::{Error, Result};

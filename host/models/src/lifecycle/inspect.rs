@@ -7,8 +7,9 @@ mod finding;
 pub use finding::{CheckFinding, CheckedModel, FindingSeverity, RepositoryFindings};
 
 use super::super::{Model, ModelTable, ensemble};
-use super::prepare::{LoadRequest, ModelLoader, ModelRefusal};
+use super::prepare::{LoadRequest, ModelLoader};
 use super::prepared::{ModelBuilder, PreparedModel};
+use super::refusal::ModelRefusal;
 use finding::FindingLocator;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;

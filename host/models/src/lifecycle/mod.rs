@@ -54,6 +54,8 @@ mod model_locks;
 mod overrides;
 mod prepare;
 mod prepared;
+mod refusal;
+mod selected_versions;
 mod startup;
 mod unchanged_versions;
 mod unload;

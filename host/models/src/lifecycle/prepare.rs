@@ -14,6 +14,10 @@ use super::client_loads::{
     LoadOrigin, allowed_entries, code_refused, expect_local, judge_model_files,
 };
 use super::prepared::{ModelBuilder, PreparedModel};
+use super::refusal::{ModelRefusal, RefusedModel, about_versions, config_error, show_origin};
+use super::selected_versions::{
+    expect_bare_versions, require_versions, selected_dirs, selected_versions,
+};
 use super::unchanged_versions::UnchangedVersions;
 use super::version_builder::{CompletedVersion, VersionBuilder};
 use crate::instance::limit::InstanceLimit;
@@ -24,7 +28,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use trtserver_base::disk::list_dir;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::LedgerOwner;
 use trtserver_base::stats::{LatencySettings, VersionStats};
@@ -32,7 +35,6 @@ use trtserver_base::timer::DeadlineTimer;
 use trtserver_model_config::WithOwnBackend;
 use trtserver_model_config::model_id;
 use trtserver_model_config::version_dirs::VersionDirs;
-use trtserver_model_config::version_policy::{SelectedVersions, select_versions};
 use trtserver_model_config::{
     ConfigError, ConfigPart, ConfigWarning, ENSEMBLE, FILE_NAME, FileProbe, InstanceSupport,
     MachineFacts, PlatformDirectory, VersionListing, implied_backend,
@@ -104,62 +106,6 @@ pub(super) struct LoadRequest {
     pub read: Arc<OnceLock<ReadConfig>>,
     /// Set to the complete configuration once it was checked.
     pub checked: Arc<OnceLock<Arc<ModelConfig>>>,
-}
-
-/// A model that no version of can be opened.
-pub(super) struct RefusedModel {
-    pub error: Error,
-    /// Its configuration, if that is not the cause.
-    pub config: Option<Arc<ModelConfig>>,
-    /// See [`ModelRefusal`].
-    pub unreadable: bool,
-    /// What was read of it.
-    pub read: Arc<OnceLock<ReadConfig>>,
-}
-
-impl From<Error> for RefusedModel {
-    fn from(error: Error) -> Self {
-        Self { error, config: None, unreadable: false, read: Arc::default() }
-    }
-}
-
-/// Why a model is refused, and the part of its configuration that is the cause.
-pub(super) struct ModelRefusal {
-    pub error: Error,
-    pub part: ConfigPart,
-    /// Further reasons, of which the first one is not the cause.
-    pub others: Vec<(Error, ConfigPart)>,
-    /// The configuration file is missing or cannot be read.
-    pub unreadable: bool,
-}
-
-impl From<Error> for ModelRefusal {
-    fn from(error: Error) -> Self {
-        Self { error, part: ConfigPart::Unknown, others: Vec::new(), unreadable: false }
-    }
-}
-
-impl From<ConfigError> for ModelRefusal {
-    fn from(e: ConfigError) -> Self {
-        let part = e.part;
-        Self { error: config_error(e), part, others: Vec::new(), unreadable: false }
-    }
-}
-
-impl ModelRefusal {
-    fn and(mut self, other: Self) -> Self {
-        self.others.push((other.error, other.part));
-        self.others.extend(other.others);
-        self
-    }
-
-    /// By all of these reasons, if there is one.
-    fn by(reasons: Vec<ConfigError>) -> Result<(), Self> {
-        let mut reasons = reasons.into_iter();
-        let Some(first) = reasons.next() else { return Ok(()) };
-        let others = reasons.map(|e| (e.part, config_error(e))).map(|(part, e)| (e, part));
-        Err(Self { others: others.collect(), ..first.into() })
-    }
 }
 
 impl ModelLoader {
@@ -535,82 +481,9 @@ impl ModelLoader {
     }
 }
 
-/// An error that names files of a bare repository where they are.
-pub(super) fn show_origin(files: &ModelDir, mut error: Error) -> Error {
-    error.message = files.show_origin(error.message);
-    error
-}
-
-/// Adds to a refusal that a model's file is beside its configuration, if there is no version
-/// directory.
-fn about_versions(mut refusal: ModelRefusal, dir: &Path, found: &VersionDirs) -> ModelRefusal {
-    let entries = list_dir(dir).unwrap_or_default();
-    let model = entries.iter().find(|(name, _)| name.starts_with("model."));
-    if let Some((name, _)) = model.filter(|_| found.versions.is_empty()) {
-        let dir = dir.display();
-        refusal.error.message.push_str(&format!(
-            "; '{dir}' has no version directory, which is named by a number: move '{name}' into '{dir}/1'"
-        ));
-    }
-    refusal
-}
-
-fn selected_versions(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
-    let policy = config.version_policy.clone().unwrap_or_default();
-    let existing: Vec<i64> = found.versions.keys().copied().collect();
-    select_versions(&policy, &existing)
-}
-
-/// The directories of the versions that the version policy selects.
-pub(super) fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
-    let selected = selected_versions(config, found).versions;
-    selected.iter().filter_map(|number| found.versions.get(number).map(String::as_str)).collect()
-}
-
-/// The versions that the version policy selects, and the names of their directories; ascending.
-fn require_versions(
-    config: &ModelConfig,
-    found: &VersionDirs,
-) -> Result<Vec<(i64, String)>, ConfigError> {
-    let selected = selected_versions(config, found);
-    for missing in &selected.missing {
-        tracing::error!(
-            "model '{}': version {missing} of its version policy does not exist",
-            config.name
-        );
-    }
-    let selected = selected.or_refuse(&config.name);
-    let selected = selected.map_err(|e| e.about(ConfigPart::Field("version_policy")))?;
-    let dir_name = |number: i64| Some((number, found.versions.get(&number)?.clone()));
-    Ok(selected.versions.into_iter().filter_map(dir_name).collect())
-}
-
 /// What the model's backend supports; an ensemble has no backend and no instances.
 fn instance_support(backend: Option<&PluginBackend>) -> InstanceSupport {
     backend.map_or_else(InstanceSupport::every_kind, |backend| {
         InstanceSupport::from_facts(&backend.facts)
     })
-}
-
-/// Backends of Triton look for the files of a version in the directory of its number. Its Python
-/// backend never returns from a load if there is none.
-fn expect_bare_versions(model: &str, backend: &PluginBackend, found: &VersionDirs) -> Result<()> {
-    let mut other = found.versions.iter().filter(|(version, dir)| version.to_string() != **dir);
-    match other.next().filter(|_| backend.is_adapted()) {
-        None => Ok(()),
-        Some((version, dir)) => Err(Error::invalid(format!(
-            "version directory '{dir}' of model '{model}' must be called '{version}': backend '{}' looks for its files \
-             there",
-            backend.facts.name
-        ))),
-    }
-}
-
-fn config_error(e: trtserver_model_config::ConfigError) -> Error {
-    let code = match e.fault {
-        trtserver_model_config::ConfigFault::Invalid => Code::InvalidArg,
-        trtserver_model_config::ConfigFault::Unsupported => Code::Unsupported,
-        trtserver_model_config::ConfigFault::Unreadable => Code::Internal,
-    };
-    Error::new(code, e.message)
 }

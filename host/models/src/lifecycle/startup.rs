@@ -2,8 +2,9 @@
 //! steps of ensembles.
 
 use super::super::{Model, ModelTable, ensemble};
-use super::prepare::{LoadRequest, ModelLoader, RefusedModel};
+use super::prepare::{LoadRequest, ModelLoader};
 use super::prepared::{PreparedModel, VersionDir};
+use super::refusal::RefusedModel;
 use crate::instance::priority::InstancePriority;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,7 +6,7 @@ use super::super::open_instances::InstanceResize;
 use super::super::scheduling::SchedulingPlan;
 use super::super::{OpenInstances, OpenResources, OpenVersion};
 use super::client_loads::judge_model_file;
-use super::prepare::show_origin;
+use super::refusal::show_origin;
 use super::{ModelVersion, UsageGuard};
 use crate::instance::group::{InstancePlan, plan_instances};
 use crate::instance::limit::{InstanceLimit, InstanceReservation};
