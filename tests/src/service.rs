@@ -103,7 +103,7 @@ fn is_ready(http: &str) -> bool {
     response.is_some_and(|response| response.status == 200)
 }
 
-/// Accepts connections and forwards each to a visible server; closes those that it cannot forward.
+/// Accepts connections. Each is forwarded to a visible server, or closed if there is none.
 #[track_caller]
 fn forward(state: &Arc<ServiceState>, address: fn(&ServiceEndpoint) -> &String) -> String {
     let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| Ok((l.local_addr()?, l)));

@@ -7,7 +7,7 @@ use std::process::Command;
 use trtserver_tests::http1::request;
 use trtserver_tests::{Connection, Process, Repository, TIMEOUT, backends, dist, folder};
 
-/// How somebody starts Triton.
+/// A start line of Triton.
 struct StartLine {
     who: &'static str,
     /// Words of a command line, or the script of a shell.

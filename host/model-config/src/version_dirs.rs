@@ -33,10 +33,9 @@ impl VersionDirs {
         Ok(Self::among(entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir))))
     }
 
-    /// Selects among `entries`, each a name and whether it is a directory. Names that only begin with
-    /// a number are versions where no name is a bare number: beside one, `2_old` or `1.bak` is a copy
-    /// that somebody has put aside. If two directories stand for one version, the first by name is
-    /// taken.
+    /// Selects among `entries`, each a name and whether it is a directory. A name that only begins
+    /// with a number is a version if no name is a bare number; beside one, `2_old` or `1.bak` is a
+    /// backup. If two directories stand for one version, the first by name is taken.
     fn among<'a>(entries: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         // `3` sorts before every longer name that starts with it.

@@ -23,7 +23,7 @@ pub fn release_read_buffer<B: Body>(request: &mut Request<B>) {
     block.extend_from_slice(path.as_bytes());
     request.headers().values().for_each(|value| block.extend_from_slice(value.as_bytes()));
     let mut block = block.freeze();
-    // A value that were refused stays a slice of the read buffer, which costs memory only.
+    // A refused value would stay a slice of the read buffer, which costs memory only.
     if let Ok(uri) = Uri::from_maybe_shared(block.split_to(path.len())) {
         *request.uri_mut() = uri;
     }
