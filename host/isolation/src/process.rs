@@ -19,8 +19,6 @@ use trtserver_plugin_host::load_priority;
 
 /// How long a child whose connection is gone may take to exit before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
-/// How often a message is tried to be sent that must not block.
-const SEND_ATTEMPTS: usize = 100;
 /// Interval at which a waiting thread checks whether the response is still needed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -123,15 +121,7 @@ impl Process {
         self.pending().as_mut()?.insert(number, sender);
         let kind = Some(control_request::RequestKind::SendMetrics(EmptyMessage {}));
         let request = ControlRequest { number, kind };
-        // Another thread may be sending.
-        let sent = (0..SEND_ATTEMPTS).any(|_| {
-            let sent = self.control.try_send(&request);
-            if !sent {
-                std::thread::yield_now();
-            }
-            sent
-        });
-        if !sent {
+        if !self.control.try_send(&request) {
             self.pending().as_mut()?.remove(&number);
             return None;
         }

@@ -3,6 +3,7 @@
 
 use parking_lot::Mutex;
 use prost::Message;
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
@@ -13,6 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Error, Result};
 
@@ -23,6 +25,10 @@ pub const MAX_MESSAGE: usize = 64 << 20;
 const KEEP: usize = 1 << 20;
 /// Limit of file descriptors in one message.
 pub const MAX_FILES: usize = 4;
+
+/// How long a message that must not wait for the peer waits for another thread that is sending one:
+/// longer than the scheduler keeps that thread from its processor.
+const MAX_LOCK_WAIT: Duration = Duration::from_millis(20);
 
 /// A wake-up: the head of a message without bytes.
 const WAKE: [u8; 4] = [0; 4];
@@ -58,6 +64,8 @@ pub enum WakeCause {
 pub struct Sender {
     socket: Arc<UnixStream>,
     scratch: Mutex<Vec<u8>>,
+    /// The holder of the lock waits until the peer reads.
+    blocked: AtomicBool,
 }
 
 /// The receiving half, used by one thread.
@@ -74,7 +82,11 @@ pub struct Receiver {
 /// Splits one end into its halves.
 pub fn split_socket(socket: UnixStream) -> (Sender, Receiver) {
     let socket = Arc::new(socket);
-    let sender = Sender { socket: Arc::clone(&socket), scratch: Mutex::default() };
+    let sender = Sender {
+        socket: Arc::clone(&socket),
+        scratch: Mutex::default(),
+        blocked: AtomicBool::new(false),
+    };
     let buffer = vec![0; 4 << 10];
     (sender, Receiver { socket, buffer, start: 0, end: 0, files: VecDeque::new(), timeout: None })
 }
@@ -107,27 +119,40 @@ impl Sender {
             return Err(connection_error("used", "too many files in one message"));
         }
         let mut at = 0;
-        while at < scratch.len() {
+        let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let sent = loop {
+            if at == scratch.len() {
+                break Ok(());
+            }
             let bytes = [IoSlice::new(&scratch[at..])];
-            match rustix::net::sendmsg(&self.socket, &bytes, &mut ancillary, SendFlags::NOSIGNAL) {
+            match rustix::net::sendmsg(&self.socket, &bytes, &mut ancillary, flags) {
                 Ok(sent) => {
                     at += sent;
                     ancillary.clear();
                 }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(connection_error("written", e)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if flags.contains(SendFlags::DONTWAIT) => {
+                    self.blocked.store(true, Ordering::Relaxed);
+                    flags = SendFlags::NOSIGNAL;
+                }
+                Err(e) => break Err(connection_error("written", e)),
             }
-        }
+        };
+        self.blocked.store(false, Ordering::Relaxed);
+        sent?;
         if scratch.capacity() > KEEP {
             *scratch = Vec::new();
         }
         Ok(())
     }
 
-    /// Sends one short message without blocking; false when it was not sent.
+    /// Sends one short message without waiting for the peer; false when it was not sent. Another
+    /// thread that is sending is waited for, unless it waits for the peer.
     pub fn try_send(&self, message: &impl Message) -> bool {
-        // The holder of the lock may be blocked until the peer reads.
-        let Some(mut scratch) = self.scratch.try_lock() else { return false };
+        if self.blocked.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Some(mut scratch) = self.scratch.try_lock_for(MAX_LOCK_WAIT) else { return false };
         scratch.clear();
         scratch.extend_from_slice(&(message.encoded_len() as u32).to_ne_bytes());
         message.encode_raw(&mut *scratch);
