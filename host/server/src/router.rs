@@ -309,7 +309,6 @@ pub fn route_metrics(
 }
 
 /// The metrics page, for a request whose head was checked.
-
 fn serve_metrics(page: Arc<MetricsPage>, request: Request<RequestBody>) -> ResponseFuture {
     Box::pin(async move {
         if request.method() != Method::GET {
