@@ -1,6 +1,7 @@
 //! `GET /v2/trtserver/memory`: bytes by model, version and use, and the sums of them.
 
 use serde_json::Value;
+use std::cell::RefCell;
 use trtserver_client::v2::{InferRequest, Input};
 use trtserver_client::{Bytes, Protocol, Settings, blocking};
 use trtserver_tests::control::{Control, assert_ok, explicit};
@@ -56,14 +57,22 @@ fn held_by(owner: Option<&Value>, holder: &str) -> u64 {
 /// While no request begins or ends, what is drawn from the budget is what the owners hold of it,
 /// and every sum is that of its parts.
 fn assert_sums(report: &Value) {
-    let owners = || items(&report["models"]).iter().chain([&report["server"]]);
-    let budgeted: u64 = owners().map(|owner| number(&owner["budgeted"])).sum();
-    assert_eq!(budgeted, number(&report["budget"]["in_use"]), "{report}");
-    for owner in owners() {
+    assert_eq!(budgeted(report), number(&report["budget"]["in_use"]), "{report}");
+    for owner in owners(report) {
         assert_eq!(sum(&owner["totals"]), sum(&owner["memory"]), "{owner}");
     }
-    let all: u64 = owners().map(|owner| sum(&owner["totals"])).sum();
+    let all: u64 = owners(report).map(|owner| sum(&owner["totals"])).sum();
     assert_eq!(all, sum(&report["totals"]), "{report}");
+}
+
+/// The models and the server of a report.
+fn owners(report: &Value) -> impl Iterator<Item = &Value> {
+    items(&report["models"]).iter().chain([&report["server"]])
+}
+
+/// Bytes that the owners hold of the budget.
+fn budgeted(report: &Value) -> u64 {
+    owners(report).map(|owner| number(&owner["budgeted"])).sum()
 }
 
 /// The models of the report that hold memory of requests.
@@ -73,12 +82,24 @@ fn holding(report: &Value) -> Vec<&str> {
     items(&report["models"]).iter().filter(holds).filter_map(|m| m["name"].as_str()).collect()
 }
 
-fn wait_until_nothing_is_held(server: &Running) {
-    server.poll_until("no model holds memory", |server| {
+/// The report once the budget agrees with the owners: a request that ends gives back its share of
+/// the budget after its entry in the ledger, so a report that is made between the two differs.
+fn settled_report(server: &Running) -> Value {
+    let settled = RefCell::new(Value::Null);
+    server.poll_until("the budget agrees with the owners", |server| {
         let now = report(server);
-        assert_sums(&now);
-        holding(&now).is_empty()
+        let agrees = budgeted(&now) == number(&now["budget"]["in_use"]);
+        settled.replace(now);
+        agrees
     });
+    let settled = settled.into_inner();
+    assert_sums(&settled);
+    settled
+}
+
+fn wait_until_nothing_is_held(server: &Running) {
+    server
+        .poll_until("no model holds memory", |server| holding(&settled_report(server)).is_empty());
 }
 
 #[test]
@@ -96,9 +117,8 @@ fn outstanding_tensors_are_shown_under_their_model_until_it_is_idle() {
         server.poll_until("the input is shown under its model", |server| {
             held(&report(server), "slow", "inputs") >= 8 * MIB
         });
-        let now = report(&server);
+        let now = settled_report(&server);
         assert_eq!(held(&now, "other", "inputs"), 0);
-        assert_sums(&now);
         assert!(number(&now["budget"]["peak"]) >= 8 * MIB);
         let pool = |key: &str| number(&now["pool"][key]);
         assert!(pool("mapped") >= pool("free") + 8 * MIB, "{now}");
@@ -123,9 +143,8 @@ fn small_inputs_are_shown_under_their_model_while_they_wait_and_execute() {
         server.poll_until("the inputs are shown under their model", |server| {
             held(&report(server), "slow", "inputs") == 1500
         });
-        let now = report(&server);
+        let now = settled_report(&server);
         assert_eq!(held(&now, "other", "inputs"), 0);
-        assert_sums(&now);
         calls.into_iter().for_each(|call| assert_eq!(call.join().unwrap().status, 200));
     });
     wait_until_nothing_is_held(&server);
@@ -142,11 +161,10 @@ fn configuration_and_labels_of_a_loaded_model_are_shown() {
         .model("classes", config)
         .file("classes/labels.txt", &labels)
         .start();
-    let now = report(&server);
+    let now = settled_report(&server);
     // The text, and an offset for each line.
     assert_eq!(shared(&now, "classes", "labels"), labels.len() as u64 + 4000);
     assert!(shared(&now, "classes", "configuration") > 50, "{now}");
-    assert_sums(&now);
     assert_ok(server.unload("classes"));
     server.poll_until("the model is not listed", |server| {
         items(&report(server)["models"]).is_empty()
@@ -171,9 +189,8 @@ fn unread_responses_are_outputs_of_their_model_until_they_are_read() {
     let (mut client, call) = unread(&server);
     // The backend may still hold the request when its response is sent.
     server.poll_until("the input is freed", |server| held(&report(server), "echo", "inputs") == 0);
-    let now = report(&server);
+    let now = settled_report(&server);
     assert_eq!(held(&now, "", "request_bodies"), 0, "{now}");
-    assert_sums(&now);
     client.permit(call, 9 << 20);
     assert!(client.ends(&[call])[&call] > 8 << 20);
     wait_until_nothing_is_held(&server);
@@ -228,14 +245,13 @@ fn process_and_arenas_of_an_isolated_model_are_its_memory() {
         explicit().flag("--load-model=apart").model("apart", isolated("apart", &[])).start();
     let raw = [("Inference-Header-Content-Length", "0")];
     assert_eq!(server.post("/v2/models/apart/infer", &raw, vec![0; 8 << 20]).status, 200);
-    let now = report(&server);
+    let now = settled_report(&server);
     let [process, inputs, outputs] =
         ["process", "arena_inputs", "arena_outputs"].map(|holder| held(&now, "apart", holder));
     assert!(process > MIB && inputs >= 8 * MIB && outputs >= 8 * MIB, "{now}");
     let entry = items(&now["models"]).iter().find(|m| m["version"] == "1").unwrap();
     let resident = number(&entry["processes"][0]["resident"]);
     assert!(resident > process, "{entry}");
-    assert_sums(&now);
     assert_ok(server.unload("apart"));
     let log = server.wait_for_log("model 'apart' version 1: the unload gave back ");
     assert!(!log.contains("gave back no bytes"), "{log}");
@@ -265,11 +281,10 @@ fn states_of_sequences_are_shown_while_the_sequences_last() {
         response.json()["outputs"][0]["data"][0].as_i64()
     };
     assert_eq!([send(1, true), send(2, true), send(1, false)], [Some(2), Some(2), Some(4)]);
-    let now = report(&server);
+    let now = settled_report(&server);
     assert_eq!(held(&now, "sums", "sequence_states"), 2 * 80_000, "{now}");
     // The initial state belongs to all versions.
     assert_eq!(shared(&now, "sums", "controls"), 80_000, "{now}");
-    assert_sums(&now);
     server.poll_until("the sequences have ended", |server| {
         held(&report(server), "sums", "sequence_states") == 0
     });
