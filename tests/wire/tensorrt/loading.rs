@@ -38,6 +38,22 @@ fn major_versions_serve_side_by_side_by_the_headers_of_the_plans() {
 }
 
 #[test]
+fn repository_that_is_one_plan_serves_it() {
+    let fakes = Fakes::with_tensorrt(&[10]);
+    let bare = |server: Server| server.file("model.plan", Plan::scale(10).bytes());
+    let server = bare(fakes.server()).flag("--model-name=scale").start();
+    for rows in [1, 3] {
+        scales(&server, "scale", rows);
+    }
+    server.wait_for_log_with(&["holds the files of one model ('model.plan')", "'scale'"]);
+    stops(server, &fakes);
+    // A configuration beside it is read.
+    let server = bare(fakes.server()).file("config.pbtxt", scale_config("own", "")).start();
+    scales(&server, "own", 2);
+    stops(server, &fakes);
+}
+
+#[test]
 fn log_names_the_library_and_says_that_it_is_unproven() {
     let fakes = Fakes::with_tensorrt(&[10]);
     let server = scaling(&fakes, 10, "").flag("--log-verbose=1").start();
