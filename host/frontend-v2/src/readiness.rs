@@ -29,6 +29,10 @@ pub fn not_ready(ctx: &FrontendContext) -> Option<String> {
             "the server shuts down: it still accepts requests for the drain delay of {delay} s"
         ));
     }
+    let (strict, named) = (ctx.settings.strict_readiness, &ctx.settings.ready_models);
+    if let Some(failure) = ctx.models.listing_failure().filter(|_| strict && named.is_empty()) {
+        return Some(format!("a model repository could not be listed: {failure}"));
+    }
     let unready = unready_models(ctx);
     let mut required = unready.iter().filter(|model| model.required);
     let first = subject(required.next()?);

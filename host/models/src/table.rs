@@ -26,6 +26,8 @@ pub struct ModelTable {
     pub loads: Arc<LoadsInProgress>,
     /// The cache of object stores, for the metrics.
     pub(super) cache: OnceLock<Arc<dyn CacheReport>>,
+    /// Why repositories could not be listed at start: which models they have is unknown.
+    listing_failure: ArcSwapOption<String>,
 }
 
 #[derive(Default)]
@@ -213,13 +215,26 @@ impl ModelTable {
         latest.is_some_and(|served| served.signature.takes_strings())
     }
 
-    /// Strict readiness: every version of every model is served, or was unloaded by request. A
-    /// model whose configuration file is missing or cannot be read does not count. With `required`
-    /// models: of these, each of which must have a version that is served.
+    /// Why repositories could not be listed since the start; `None` if their models are known.
+    pub fn listing_failure(&self) -> Option<Arc<String>> {
+        self.listing_failure.load_full()
+    }
+
+    pub(super) fn set_listing_failure(&self, failure: Option<String>) {
+        self.listing_failure.store(failure.map(Arc::new));
+    }
+
+    /// Strict readiness: all repositories were listed, and every version of every model is served,
+    /// or was unloaded by request. A model whose configuration file is missing or cannot be read
+    /// does not count. With `required` models: of these alone, each of which must have a version
+    /// that is served.
     pub fn all_ready(&self, required: &[String]) -> bool {
         let models = self.models.load();
         match required {
-            [] => models.by_id.values().all(|model| model.is_strictly_ready()),
+            [] => {
+                self.listing_failure.load().is_none()
+                    && models.by_id.values().all(|model| model.is_strictly_ready())
+            }
             names => names
                 .iter()
                 .all(|name| models.get(name).is_ok_and(|model| model.is_ready_as_required())),

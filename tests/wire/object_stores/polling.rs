@@ -44,6 +44,27 @@ fn changes_are_found_and_a_failing_listing_unloads_nothing() {
     assert!(server.serves("other"));
 }
 
+/// With `--exit-on-error=false` the server starts without the models of a repository that it cannot
+/// list, and is ready once it has listed and loaded them.
+#[test]
+fn server_is_ready_once_a_repository_that_failed_at_start_is_listed() {
+    let gcs = FakeGcs::start();
+    put_model(&gcs, "m");
+    gcs.fail("list", Fault::Status(403, "AccessDenied"));
+    let cache = cache();
+    let server = polling(&gcs, &cache).flag("--exit-on-error=false").launch();
+    server.poll_until("the start has ended", |server| {
+        server.get("/v2/trtserver/health").json()["started"] == true
+    });
+    let reason = server.get("/v2/trtserver/health").json()["reason"].to_string();
+    assert!(reason.contains("could not be listed") && reason.contains("403"), "{reason}");
+    assert_eq!(server.get("/v2/health/ready").status, 400);
+    assert_eq!(server.get("/api/health/ready").status, 400);
+    gcs.repair();
+    server.poll_until("the server is ready", |server| server.get("/v2/health/ready").status == 200);
+    assert!(server.serves("m"));
+}
+
 #[test]
 fn models_are_listed_together_and_downloaded_in_parallel() {
     let gcs = FakeGcs::start();

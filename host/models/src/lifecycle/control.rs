@@ -134,6 +134,11 @@ impl ModelControl {
         }
     }
 
+    /// The table that it loads into.
+    pub fn models(&self) -> &ModelTable {
+        &self.models
+    }
+
     /// Loads the named models and the models of their steps, at start; `*` loads all.
     pub fn load_at_start(&self, names: &[String]) -> StartupReport {
         let all = names.iter().any(|name| name == "*");

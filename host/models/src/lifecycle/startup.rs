@@ -52,7 +52,11 @@ impl ModelLoader {
         let order = preparation.order_ensembles(&listing.models);
         let StartupPreparation { mut prepared, refused: mut table, missing, mut report } =
             preparation;
-        report.failures.extend(listing.failures.into_iter().map(|e| e.message));
+        let unlisted: Vec<_> = listing.failures.into_iter().map(|e| e.message).collect();
+        if only.is_none() && !unlisted.is_empty() {
+            models.set_listing_failure(Some(unlisted.join("; ")));
+        }
+        report.failures.extend(unlisted);
         report.failures.extend(missing);
         // Before any instance opens: if a model has PRIORITY_MAX, instances of the others open with
         // a niceness.

@@ -85,6 +85,11 @@ impl<F: Clone + PartialEq> RepositoryChanges<F> {
         self.models.get(name).is_some_and(|model| model.busy || model.is_changed())
     }
 
+    /// No change is running or to be begun.
+    pub fn is_settled(&self) -> bool {
+        !self.models.keys().any(|name| self.is_changing(name))
+    }
+
     /// As [`Self::is_changing`], of any model but `name`.
     pub fn others_are_changing(&self, name: &str) -> bool {
         self.models.keys().any(|other| other != name && self.is_changing(other))
@@ -120,6 +125,11 @@ impl<F: Clone + PartialEq> RepositoryChanges<F> {
         if model.seen == ModelLook::Absent && model.handled == Some(ModelLook::Absent) {
             self.models.remove(name);
         }
+    }
+
+    /// All loads are begun another time.
+    pub fn retry_all(&mut self) {
+        self.models.values_mut().for_each(|model| model.handled = None);
     }
 
     /// What made the load of `name` fail may have changed: it is begun another time.

@@ -2,6 +2,23 @@
 
 use super::*;
 
+/// After a start that could not list a repository.
+#[test]
+fn all_loads_are_begun_another_time() {
+    let mut changes = RepositoryChanges::new(10);
+    changes.start("a", 1);
+    changes.start("b", 1);
+    assert!(changes.is_settled() && changes.due(100).is_empty());
+    changes.retry_all();
+    assert!(!changes.is_settled());
+    let load = |name: &str| (name.to_owned(), PollAction::Load);
+    assert_eq!(changes.due(100), [load("a"), load("b")]);
+    changes.ended("a");
+    assert!(!changes.is_settled());
+    changes.ended("b");
+    assert!(changes.is_settled());
+}
+
 /// Settle time of 10. Each step is a time, the files of the models then (`a=1 b=2`), changes that
 /// ended (`/a`), models to be retried (`!a`), and after `>` what is begun then.
 fn run(start: &str, steps: &[&str]) {

@@ -113,6 +113,11 @@ impl RepositoryFiles {
         self.watches.as_ref()
     }
 
+    /// Whether the last look listed every repository.
+    pub fn all_listed(&self) -> bool {
+        self.repositories.iter().all(|repository| repository.failure.is_none())
+    }
+
     /// Events since the last call.
     pub fn hints(&mut self) -> WatchHints {
         self.watches.as_mut().map(DirWatches::read).unwrap_or_default()

@@ -103,6 +103,10 @@ impl RepositoryPoller {
     pub fn start(mut self, failed: impl IntoIterator<Item = String>) -> std::io::Result<()> {
         let runtime = Handle::current();
         self.failed.extend(failed);
+        if self.control.models().listing_failure().is_some() {
+            // The first look may have found models that the start could not list.
+            self.changes.retry_all();
+        }
         let thread = std::thread::Builder::new().name("poll".into());
         thread.spawn(move || self.run(&runtime)).map(drop)
     }
@@ -149,6 +153,19 @@ impl RepositoryPoller {
                 self.begin(name, action, runtime);
             }
             self.begin_waiting(runtime);
+            self.end_listing_failure();
+        }
+    }
+
+    /// A repository that could not be listed at start was listed, and its models are loaded: the
+    /// server may be ready.
+    fn end_listing_failure(&self) {
+        let models = self.control.models();
+        if models.listing_failure().is_some()
+            && self.files.all_listed()
+            && self.changes.is_settled()
+        {
+            models.set_listing_failure(None);
         }
     }
 
