@@ -61,22 +61,13 @@ fn measure(options: &Options) -> Result<()> {
         return Ok(());
     }
     refuse_debug(options)?;
-    let mut starts = Table::new(startup::COLUMNS);
-    startup::measure(options, &mut starts)?;
-    let mut polls = Table::new(polling::COLUMNS);
-    polling::measure(options, &mut polls)?;
-    let mut plot = Plot::default();
-    let mut tables = vec![serving::measure(options, &mut plot)?, starts, polls];
-    tables.extend(backends::measure(options)?);
-    tables.extend(schedulers::measure(options)?);
-    let mut growth = scaling::GrowthPlot::default();
-    tables.extend(scaling::measure(options, &mut growth)?);
-    tables.push(metrics::measure(options)?);
-    tables.push(json::measure(options)?);
-    tables.extend(load_tool::measure(options)?);
-    tables.extend(triton::measure(options)?);
+    let (mut plot, mut growth) = (Plot::default(), scaling::GrowthPlot::default());
+    let mut tables = Vec::new();
+    // What was measured before a part failed is shown.
+    let measured = measure_rows(options, &mut tables, &mut plot, &mut growth);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {
+        measured?;
         return Err("no row has that text in its name".into());
     }
     for table in &tables {
@@ -95,7 +86,30 @@ fn measure(options: &Options) -> Result<()> {
         // `--only scaling`.
         if growth.is_empty() { plot.write(file)? } else { growth.write(file)? }
     }
+    measured?;
     tables.iter().try_for_each(Table::outcome)
+}
+
+/// Adds the tables of all parts that have rows to measure.
+fn measure_rows(
+    options: &Options,
+    tables: &mut Vec<Table>,
+    plot: &mut Plot,
+    growth: &mut scaling::GrowthPlot,
+) -> Result<()> {
+    let mut starts = Table::new(startup::COLUMNS);
+    startup::measure(options, &mut starts)?;
+    let mut polls = Table::new(polling::COLUMNS);
+    polling::measure(options, &mut polls)?;
+    tables.extend([serving::measure(options, plot)?, starts, polls]);
+    tables.extend(backends::measure(options)?);
+    tables.extend(schedulers::measure(options)?);
+    tables.extend(scaling::measure(options, growth)?);
+    tables.push(metrics::measure(options)?);
+    tables.push(json::measure(options)?);
+    tables.extend(load_tool::measure(options)?);
+    tables.extend(triton::measure(options)?);
+    Ok(())
 }
 
 /// Refuses debug builds.

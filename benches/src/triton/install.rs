@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use trtserver_library_file::DynamicSection;
 
 const SOURCES: [(&str, &str); 4] = [
     ("identity.c", include_str!("identity.c")),
@@ -15,8 +16,9 @@ const SOURCES: [(&str, &str); 4] = [
     ("values.h", include_str!("../../../tests/triton/values.h")),
     ("empty.c", include_str!("../../../tests/triton/empty.c")),
 ];
-/// How the name of the host's library begins that backends are linked with.
-const HOST: &[u8] = b"libtritonserver";
+/// How the name of the host's library begins that backends are linked with. In a Python package it
+/// ends in a hash of the file.
+const HOST: &str = "libtritonserver";
 
 /// The program.
 pub fn program(options: &Options) -> PathBuf {
@@ -27,24 +29,17 @@ pub fn program(options: &Options) -> PathBuf {
 pub fn backends(options: &Options) -> Result<TempDir> {
     let python = options.triton.join("backends/python");
     let library = python.join("libtriton_python.so");
-    let bytes = fs::read(&library).map_err(|e| {
+    let dynamic = DynamicSection::read(&library).map_err(|e| {
         format!("{}: {e}; `cargo xtask runtimes --triton` installs Triton", library.display())
     })?;
-    let host =
-        host_name(&bytes).ok_or_else(|| format!("{}: no name of a host", library.display()))?;
+    let host = dynamic.needed.into_iter().find(|name| name.starts_with(HOST));
+    let host = host.ok_or_else(|| format!("{}: not linked with {HOST}", library.display()))?;
     let folder = empty()?;
     let link = folder.path().join("python");
     let target = python.canonicalize().map_err(|e| format!("{}: {e}", python.display()))?;
     symlink(target, &link).map_err(|e| format!("{}: {e}", link.display()))?;
     identity(folder.path(), &host)?;
     Ok(folder)
-}
-
-/// The name that the linker has put into the library.
-fn host_name(library: &[u8]) -> Option<String> {
-    let at = library.windows(HOST.len()).position(|bytes| bytes == HOST)?;
-    let name = library[at..].split(|byte| *byte == 0).next()?;
-    std::str::from_utf8(name).ok().map(str::to_owned)
 }
 
 /// Compiles the backend as authors do, linked with an empty library in place of the host's.
