@@ -44,6 +44,7 @@ pub mod metrics_endpoint;
 mod nested;
 pub mod reflection;
 pub mod router;
+mod service_socket;
 mod signals;
 mod start_lines;
 mod start_resources;
@@ -57,6 +58,7 @@ use listeners::{Listener, OpenListeners, print_line};
 use load::load_at_startup;
 use memory_limit::set_memory_limit;
 use nested::NestedModels;
+use service_socket::ServiceSocket;
 use signals::{Signals, TERMINATE};
 use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
@@ -266,7 +268,10 @@ impl Server {
 
     /// Loads the models, serves until a signal, drains.
     async fn serve(mut self) -> u8 {
-        let mut signals = match Signals::new(self.context.log.clone(), self.tls_reload.clone()) {
+        let service = std::env::var_os(service_socket::VARIABLE);
+        let service = Arc::new(ServiceSocket::new(service.as_deref()));
+        let (log, tls_reload) = (self.context.log.clone(), self.tls_reload.clone());
+        let mut signals = match Signals::new(log, tls_reload, Arc::clone(&service)) {
             Ok(signals) => signals,
             Err(e) => {
                 tracing::error!("cannot handle signals: {e}");
@@ -283,12 +288,15 @@ impl Server {
             }
         };
         if !self.finish_loading(report) {
+            service.send_stopping();
             // Loaded models, and models whose last load failed, are closed before the process ends.
             self.drain().await;
             return 1;
         }
+        service.send_ready();
         let number = signals.end().await;
         tracing::info!("Interrupt signal ({number}) received.");
+        service.send_stopping();
         let drains = async {
             if number == TERMINATE && !self.context.settings.drain_delay.is_zero() {
                 self.delay_drain().await;

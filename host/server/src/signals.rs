@@ -1,6 +1,7 @@
 //! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file and
 //! reads the files of TLS again.
 
+use crate::service_socket::ServiceSocket;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -18,12 +19,17 @@ pub struct Signals {
     log: LogControl,
     /// Asks for a look at the files of TLS; `None` without TLS.
     tls_reload: Option<Arc<Notify>>,
+    service: Arc<ServiceSocket>,
 }
 
 impl Signals {
     /// # Errors
     /// The system's reason.
-    pub fn new(log: LogControl, tls_reload: Option<Arc<Notify>>) -> std::io::Result<Self> {
+    pub fn new(
+        log: LogControl,
+        tls_reload: Option<Arc<Notify>>,
+        service: Arc<ServiceSocket>,
+    ) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -31,6 +37,7 @@ impl Signals {
             hangup: signal(SignalKind::hangup())?,
             log,
             tls_reload,
+            service,
         })
     }
 
@@ -41,7 +48,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return 2,
                 _ = self.terminate.recv() => return TERMINATE,
                 _ = self.quit.recv() => return 3,
-                _ = self.hangup.recv() => self.hang_up(),
+                _ = self.hangup.recv() => self.service.report_reload(|| self.hang_up()),
             }
         }
     }
