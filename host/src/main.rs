@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
-use trtserver_config::{self as config, LogSettings, StartNote, log};
+use trtserver_config::{self as config, BuildFacts, LogSettings, StartNote, log};
 use trtserver_isolation::{ProcessLauncher, child};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 use trtserver_plugin_host::{crash_report, set_log_level, shared_objects};
@@ -12,6 +12,10 @@ use trtserver_plugin_host::{crash_report, set_log_level, shared_objects};
 /// Libraries that report to their vendor unless this variable forbids it before they are opened:
 /// ONNX Runtime from 1.31 on. Child processes inherit it.
 const NO_TELEMETRY: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
+
+/// Cargo features of this package, for `--version`.
+const FEATURES: [(&str, bool); 2] =
+    [("object-stores", cfg!(feature = "object-stores")), ("tls", cfg!(feature = "tls"))];
 
 fn main() -> ExitCode {
     let (name, value) = NO_TELEMETRY;
@@ -35,7 +39,11 @@ fn run() -> ExitCode {
     crash_report::install_handlers();
     let env = |name: &str| std::env::var(name).ok();
     let abi = format!("{ABI_MAJOR}.{ABI_MINOR}");
-    let start = match config::from_args(std::env::args_os(), &env, &abi) {
+    let features: Vec<&str> =
+        FEATURES.iter().filter(|(_, compiled)| *compiled).map(|(name, _)| *name).collect();
+    let facts =
+        BuildFacts { abi: &abi, commit: option_env!("TRTSERVER_COMMIT"), features: &features };
+    let start = match config::from_args(std::env::args_os(), &env, &facts) {
         Ok(start) => start,
         Err(exit) => {
             let _ = std::io::stdout().write_all(exit.stdout.as_bytes());

@@ -29,10 +29,13 @@ fn help_lists_all_flags() {
 }
 
 #[test]
-fn version_includes_the_abi_version() {
+fn version_includes_the_abi_version_and_what_was_compiled() {
     let ended = trtserver(["--version"]);
     assert_eq!(ended.code(), 0);
-    let (name, rest) = ended.stdout.trim().split_once(' ').expect("two words");
+    let mut lines = ended.stdout.lines();
+    let (name, rest) = lines.next().and_then(|first| first.split_once(' ')).expect("two words");
+    assert!(lines.next().is_some_and(|line| line.starts_with("commit: ")), "{}", ended.stdout);
+    assert_eq!(lines.next(), Some("features: object-stores tls"), "{}", ended.stdout);
     let (version, abi) = rest.split_once(" (plugin ABI ").expect("two versions");
     assert_eq!((name, version), ("trtserver", env!("CARGO_PKG_VERSION")));
     let (major, minor) = abi.trim_end_matches(')').split_once('.').expect("major and minor");

@@ -39,7 +39,7 @@ extern "C" {
 
 #define TRTC_NO_DEADLINE UINT64_MAX
 
-/* Version of the library, "0.1.0". Static. */
+/* Version of the library, "0.2.0". Static. */
 const char *trtc_version(void);
 
 /* Number of handles that exist. A program that released all it got reads 0: for tests of leaks. */

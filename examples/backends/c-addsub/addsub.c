@@ -19,7 +19,7 @@ static const trts_backend_info *backend_info(trts_backend *backend) {
   static const trts_backend_info info = {
       .size = sizeof info,
       .name = {NAME, sizeof NAME - 1},
-      .version = {"0.1.0", 5},
+      .version = {"0.2.0", 5},
       .platforms = &platform,
       .default_files = &file,
       .n_platforms = 1,

@@ -22,7 +22,7 @@ struct Streaming {
   static trtserver::BackendInfo info() {
     trtserver::BackendInfo info;
     info.name = "cpp_streaming";
-    info.version = "0.1.0";
+    info.version = "0.2.0";
     info.platforms = {{"cpp_streaming", ""}}; // models need no file
     info.max_in_flight = 64;                  // requests that one instance may process at the same time
     return info;

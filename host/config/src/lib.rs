@@ -25,6 +25,7 @@ mod values;
 
 pub use address::ListenAddress;
 pub use backend_config::{BackendConfig, backend_settings};
+pub use cli::BuildFacts;
 pub use header_pattern::HeaderPattern;
 pub use notes::StartNote;
 pub use program::ProgramName;
@@ -56,12 +57,11 @@ pub struct ProcessExit {
     pub stderr: String,
 }
 
-/// Settings from a command line, the program's own name first. `abi` is the version of the plugin
-/// interface, for `--version`.
+/// Settings from a command line, the program's own name first. `facts` are for `--version`.
 pub fn from_args(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,
-    abi: &str,
+    facts: &BuildFacts<'_>,
 ) -> Result<ServerStart, ProcessExit> {
     let refuse = |error: String| ProcessExit {
         code: 1,
@@ -71,7 +71,7 @@ pub fn from_args(
     let args: Vec<OsString> = args.into_iter().collect();
     let program = ProgramName::from_argument(args.first().map(OsString::as_os_str));
     let print = |code, stdout| ProcessExit { code, stdout, stderr: String::new() };
-    let flags = match cli::parse_args(args, &cli::version_text(abi)).map_err(refuse)? {
+    let flags = match cli::parse_args(args, &cli::version_text(facts)).map_err(refuse)? {
         CliInvocation::Serve(flags) => cli::with_config_file(flags).map_err(refuse)?,
         CliInvocation::Help(text) => return Err(print(program.help_code(), text)),
         CliInvocation::Version(text) => return Err(print(0, text)),

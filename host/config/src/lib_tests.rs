@@ -195,7 +195,11 @@ fn help_lists_all_flags_and_version_names_the_abi() {
     assert!(help.stdout.contains("Accepted, no effect: "));
     assert!(help.stdout.contains("Not supported yet: "));
     let version = run("--version").unwrap_err();
-    let want = format!("trtserver {} (plugin ABI 1.2)\n", env!("CARGO_PKG_VERSION"));
+    let want = format!(
+        "trtserver {} (plugin ABI 1.2)\ncommit: unknown (not built as a package)\n\
+         features: tls object-stores\n",
+        env!("CARGO_PKG_VERSION")
+    );
     assert_eq!((version.code, version.stdout, version.stderr), (0, want, String::new()));
 }
 
@@ -207,7 +211,11 @@ fn name_of_the_program_decides_the_exit_status_of_help() {
         ("/opt/tritonserver/bin/tritonserver", 0),
     ] {
         let args = [name, "--help"].map(OsString::from);
-        assert_eq!(from_args(args, &|_| None, "1").unwrap_err().code, code, "{name}");
+        assert_eq!(
+            from_args(args, &|_| None, &BuildFacts::default()).unwrap_err().code,
+            code,
+            "{name}"
+        );
     }
 }
 
@@ -257,7 +265,8 @@ fn paths_need_not_be_utf8() {
         bytes.push(0xff);
         OsString::from_vec(bytes)
     };
-    let run = |arg: OsString| from_args(["trtserver".into(), arg], &|_| None, "1");
+    let run =
+        |arg: OsString| from_args(["trtserver".into(), arg], &|_| None, &BuildFacts::default());
     let settings = run(with_invalid_byte("--model-store=/m")).unwrap().settings;
     assert_eq!(settings.model_repositories[0].as_os_str(), with_invalid_byte("/m"));
     let stop = run(with_invalid_byte("--id=")).unwrap_err();

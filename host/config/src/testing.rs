@@ -1,13 +1,14 @@
 //! Start lines for unit tests.
 
-use super::{ProcessExit, ServerStart, from_args};
+use super::{BuildFacts, ProcessExit, ServerStart, from_args};
 use crate::cli;
 use std::ffi::OsString;
 
 pub(super) fn run_in(line: &str, env: &[(&str, &str)]) -> Result<ServerStart, ProcessExit> {
     let args = std::iter::once("trtserver").chain(line.split_whitespace()).map(OsString::from);
     let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-    from_args(args, &env, "1.2")
+    let facts = BuildFacts { abi: "1.2", commit: None, features: &["tls", "object-stores"] };
+    from_args(args, &env, &facts)
 }
 
 pub(super) fn run(line: &str) -> Result<ServerStart, ProcessExit> {

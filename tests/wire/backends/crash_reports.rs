@@ -28,7 +28,7 @@ fn crash_in_execute_names_signal_and_instance() {
         connection.send(inference("bad", &format!(r#""die":"{how}""#)));
         let ended = server.wait();
         assert_eq!(ended.code(), code, "{how}: {}", ended.stderr);
-        let place = "instance 'bad_0_cpu' of model 'bad' version 1, backend 'probe' 0.1.0 from /";
+        let place = "instance 'bad_0_cpu' of model 'bad' version 1, backend 'probe' 0.2.0 from /";
         let parts = [signal, place, "/libtrtserver_probe.so, thread '"];
         assert_report(&ended, &parts, "/libtrtserver_probe.so+0x");
     }
@@ -39,7 +39,7 @@ fn crash_in_model_open_names_model() {
     let config = probe("bad", &[("die", "crash"), ("die_in", "model_open")]);
     let ended = Server::new().model("bad", config).refuses_to_start();
     assert_eq!(ended.code(), -11, "{}", ended.stderr);
-    let parts = ["in model_open of model 'bad' version 1, backend 'probe' 0.1.0 from /"];
+    let parts = ["in model_open of model 'bad' version 1, backend 'probe' 0.2.0 from /"];
     assert_report(&ended, &parts, "/libtrtserver_probe.so+0x");
 }
 

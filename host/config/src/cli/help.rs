@@ -9,9 +9,24 @@ use std::ffi::OsString;
 pub const USAGE: &str = "trtserver --model-repository DIR [FLAGS]\n       trtserver check [FLAGS] DIR…\n       \
      trtserver plugin list|check|new …";
 
-/// Text of `--version`: version of the server, and of the plugin interface (ABI).
-pub fn version_text(abi: &str) -> String {
-    format!("{} (plugin ABI {abi})", env!("CARGO_PKG_VERSION"))
+/// What `--version` prints beside the version of the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuildFacts<'a> {
+    /// Version of the plugin interface (ABI).
+    pub abi: &'a str,
+    /// The source's commit, if the build was told.
+    pub commit: Option<&'a str>,
+    /// Optional parts that were compiled.
+    pub features: &'a [&'a str],
+}
+
+/// Text of `--version`. Scripts read its first line.
+pub fn version_text(facts: &BuildFacts<'_>) -> String {
+    let BuildFacts { abi, commit, features } = facts;
+    let commit = commit.unwrap_or("unknown (not built as a package)");
+    let features = if features.is_empty() { "none".to_owned() } else { features.join(" ") };
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version} (plugin ABI {abi})\ncommit: {commit}\nfeatures: {features}")
 }
 
 /// The clap command. Values stay strings; `config` interprets them.

@@ -8,7 +8,7 @@ mod help;
 mod suggest;
 
 pub use flags::{FlagOrigin, GivenFlag, GivenFlags};
-pub use help::{USAGE, build_arg, build_command, version_text};
+pub use help::{BuildFacts, USAGE, build_arg, build_command, version_text};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;

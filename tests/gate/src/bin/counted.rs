@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use trtserver_config as config;
 use trtserver_config::log;
-use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 use trtserver_server as server;
 
 /// Smaller copies are headers and names.
@@ -118,14 +117,13 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let env = |name: &str| std::env::var(name).ok();
-    let start =
-        match config::from_args(std::env::args_os(), &env, &format!("{ABI_MAJOR}.{ABI_MINOR}")) {
-            Ok(start) => start,
-            Err(stop) => {
-                eprint!("{}{}", stop.stdout, stop.stderr);
-                return ExitCode::from(stop.code);
-            }
-        };
+    let start = match config::from_args(std::env::args_os(), &env, &config::BuildFacts::default()) {
+        Ok(start) => start,
+        Err(stop) => {
+            eprint!("{}{}", stop.stdout, stop.stderr);
+            return ExitCode::from(stop.code);
+        }
+    };
     let log = match log::init_log(&start.settings.log, Box::new(|_| {})) {
         Ok(log) => log,
         Err(e) => {
