@@ -11,44 +11,59 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Folders and files below `plugin-api`.
-const PACKED: &[&str] =
-    &["Cargo.toml", "LICENSE", "src", "testkit/Cargo.toml", "testkit/LICENSE", "testkit/src"];
+/// Links to the files of the checkout, which are files in the published crate. A folder with a
+/// manifest would be a crate of its own, hence their names.
+const SOURCES: &str = "sources";
+/// Files and folders of `SOURCES`, and where they are in a project's copy of `plugin-api`.
+const PACKED: &[(&str, &str)] = &[
+    ("interface.toml", "Cargo.toml"),
+    ("LICENSE", "LICENSE"),
+    ("interface", "src"),
+    ("testkit.toml", "testkit/Cargo.toml"),
+    ("LICENSE", "testkit/LICENSE"),
+    ("testkit", "testkit/src"),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let checkout = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..");
-    let workspace = checkout.join("Cargo.toml");
-    let crates = checkout.join("plugin-api");
+    let sources = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join(SOURCES);
+    let workspace = sources.join("workspace.toml");
     let mut files = Vec::new();
-    for path in PACKED.iter().map(|path| crates.join(path)) {
+    for (path, place) in PACKED {
+        let path = sources.join(path);
         println!("cargo:rerun-if-changed={}", path.display());
-        list(&path, &mut files)?;
+        list(&path, Path::new(place), &mut files)?;
     }
     println!("cargo:rerun-if-changed={}", workspace.display());
     files.sort();
     let workspace = fs::read_to_string(workspace)?;
     let packed = File::create(PathBuf::from(env::var("OUT_DIR")?).join("interface.gz"))?;
     let mut packed = GzEncoder::new(packed, Compression::best());
-    for file in files {
+    for (place, file) in files {
         let mut text = fs::read_to_string(&file)?;
-        if file.ends_with("Cargo.toml") {
+        if place.ends_with("Cargo.toml") {
             text = resolved(&text, &workspace)?;
         }
-        let path = file.strip_prefix(&crates)?.display();
-        writeln!(packed, "{path} {}", text.len())?;
+        writeln!(packed, "{} {}", place.display(), text.len())?;
         packed.write_all(text.as_bytes())?;
     }
     packed.finish()?;
     Ok(())
 }
 
-/// Adds the file, or the files below the folder.
-fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+/// Adds the file, or the files below the folder, with their places.
+fn list(
+    path: &Path,
+    place: &Path,
+    files: &mut Vec<(PathBuf, PathBuf)>,
+) -> Result<(), Box<dyn Error>> {
     if !path.is_dir() {
-        files.push(path.to_owned());
+        files.push((place.to_owned(), path.to_owned()));
         return Ok(());
     }
-    fs::read_dir(path)?.try_for_each(|entry| list(&entry?.path(), files))
+    fs::read_dir(path)?.try_for_each(|entry| {
+        let entry = entry?;
+        list(&entry.path(), &place.join(entry.file_name()), files)
+    })
 }
 
 /// The manifest with the values of the workspace, without lints and dependencies of tests.

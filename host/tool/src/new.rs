@@ -18,8 +18,7 @@ use trtserver_server::default_backend_dirs;
 const MAX_NAME: usize = 64;
 
 /// Linker version script of projects in C and C++.
-const EXPORTS: (&str, &str) =
-    ("exports.map", include_str!("../../../plugin-api/package/exports.map"));
+const EXPORTS: (&str, &str) = ("exports.map", include_str!("../sources/exports.map"));
 
 const EXPORTS_ROW: (&str, &str) = ("exports.map", "what the library exports: its entry symbol");
 
@@ -30,7 +29,7 @@ const VENDOR: &str = "vendor/plugin-api";
 
 macro_rules! headers {
     ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../plugin-api/include/trtserver/", $path)))),*]
+        &[$(($path, include_str!(concat!("../sources/include/", $path)))),*]
     };
 }
 
@@ -57,13 +56,12 @@ const CPP_HEADERS: &[(&str, &str)] = headers![
 const COMMON: &[(&str, &str)] = &[
     ("plugin.toml", include_str!("templates/plugin.toml")),
     ("request.json", include_str!("templates/request.json")),
-    (".gitignore", include_str!("../../../examples/backends/c-addsub/.gitignore")),
+    (".gitignore", include_str!("../sources/gitignore")),
     ("models/{name}_example/1/.gitkeep", ""),
 ];
 
 const README: &str = include_str!("templates/README.md");
-const CONFIG: &str =
-    include_str!("../../../examples/backends/c-addsub/models/c_addsub/config.pbtxt");
+const CONFIG: &str = include_str!("../sources/config.pbtxt");
 
 pub fn new_command() -> Command {
     Command::new("new")
@@ -174,7 +172,7 @@ fn include(files: &mut Vec<File>, headers: &[(&str, &str)]) {
 fn c(name: &str) -> Vec<File> {
     let rows = [("{name}.c", "the backend"), ("include/", "the interface"), EXPORTS_ROW];
     let mut files = project(name, include_str!("templates/c.mk"), &rows);
-    let source = include_str!("../../../examples/backends/c-addsub/addsub.c");
+    let source = include_str!("../sources/addsub.c");
     files.push((format!("{name}.c"), source.replace("c_addsub", name)));
     files.push((EXPORTS.0.to_owned(), EXPORTS.1.to_owned()));
     include(&mut files, C_HEADERS);
@@ -205,10 +203,10 @@ fn rust(name: &str, source: &InterfaceSource) -> Result<Vec<File>, String> {
     let mut take = |path: &str, text: &str| {
         files.push((path.to_owned(), text.replace("rust_addsub", name)));
     };
-    take("src/lib.rs", include_str!("../../../examples/backends/rust-addsub/src/lib.rs"));
-    take("src/tests.rs", include_str!("../../../examples/backends/rust-addsub/src/tests.rs"));
-    take("Cargo.lock", include_str!("../../../examples/backends/rust-addsub/Cargo.lock"));
-    let manifest = include_str!("../../../examples/backends/rust-addsub/Cargo.toml");
+    take("src/lib.rs", include_str!("../sources/rust-addsub/lib.rs"));
+    take("src/tests.rs", include_str!("../sources/rust-addsub/tests.rs"));
+    take("Cargo.lock", include_str!("../sources/rust-addsub.lock"));
+    let manifest = include_str!("../sources/rust-addsub.toml");
     let about = "# On no registry: the folder plugin-api of a checkout of the server, or { git = \"URL of its repository\" }.";
     let manifest = manifest
         .replace(about, source.about())

@@ -197,24 +197,42 @@ fn new_rust_project_refers_to_no_checkout() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Both crates that a backend in Rust depends on, together: the testkit depends on the other.
-/// Nothing is compiled.
+/// The crates that registries may have, together: they depend on each other. Nothing is compiled.
 #[test]
-fn crates_of_the_interface_can_be_packaged() {
+fn published_crates_can_be_packaged() {
+    let mut metadata = Command::new("cargo");
+    metadata.args(["metadata", "--format-version=1", "--no-deps", "--offline"]);
+    let metadata: serde_json::Value =
+        serde_json::from_str(&output(metadata.current_dir(root()))).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let published: Vec<_> = packages.iter().filter(|p| p["publish"].is_null()).collect();
+    let name_of = |package: &serde_json::Value| package["name"].as_str().unwrap().to_owned();
+    let names: Vec<_> = published.iter().map(|package| name_of(package)).collect();
+    for name in ["trtserver", "trtserver-client", "trtserver-plugin-api"] {
+        assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
+    }
+    for package in &published {
+        for key in ["description", "license"] {
+            assert!(package[key].is_string(), "{}: no {key}", package["name"]);
+        }
+    }
     let target = root().join("target/sdk");
     let mut cargo = Command::new("cargo");
     cargo
         .args(["package", "--no-verify", "--allow-dirty", "--offline", "--target-dir"])
         .arg(&target);
-    cargo.args(["-p", "trtserver-plugin-api", "-p", "trtserver-plugin-testkit"]);
+    cargo.args(names.iter().flat_map(|name| ["--package", name]));
     output(cargo.current_dir(root()));
-    for (package, file) in [
-        ("trtserver-plugin-api-1.0.0", "include/trtserver/backend.hpp"),
-        ("trtserver-plugin-testkit-0.1.0", "src/lib.rs"),
+    for (package, files) in [
+        ("trtserver-plugin-api-1.0.0", ["LICENSE", "include/trtserver/backend.hpp"]),
+        ("trtserver-plugin-testkit-0.2.0", ["LICENSE", "src/lib.rs"]),
+        // Links to other folders of the checkout.
+        ("trtserver-tool-0.2.0", ["sources/workspace.toml", "sources/interface/abi/mod.rs"]),
+        ("trtserver-0.2.0", ["Cargo.lock", "src/main.rs"]),
     ] {
         let archive = target.join(format!("package/{package}.crate"));
         let listed = output(Command::new("tar").arg("-tzf").arg(archive));
-        for file in ["LICENSE", "Cargo.toml", file] {
+        for file in ["Cargo.toml", files[0], files[1]] {
             assert!(listed.lines().any(|l| l == format!("{package}/{file}")), "{file}: {listed}");
         }
     }

@@ -1,0 +1,1 @@
+../../../examples/backends/c-addsub/addsub.c
