@@ -1,10 +1,12 @@
 //! Packages of the server, made from the debug install: the Python wheel is installed and serves a
-//! model, the Debian package is unpacked and its programs start.
+//! model, the Debian package is unpacked and its programs start. `cargo xtask package --try-in` tries
+//! those of a release in systems of their own.
 
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use trtserver_tests::versions::Versions;
 use trtserver_tests::{Server, dist, folder, root};
@@ -23,7 +25,7 @@ fn run(command: &mut Command) {
 }
 
 /// The only file of a directory with this ending.
-fn made(directory: &Path, ending: &str) -> std::path::PathBuf {
+fn made(directory: &Path, ending: &str) -> PathBuf {
     let files = fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
     let mut paths = files.flatten().map(|entry| entry.path());
     let found = paths.find(|path| path.extension().is_some_and(|found| found == ending));
@@ -87,5 +89,128 @@ fn debian_package_has_what_its_unit_starts() {
     let help = String::from_utf8_lossy(&help.unwrap_or_else(|e| panic!("{e}")).stdout).into_owned();
     for (key, _) in keys.lines().filter_map(|line| line.split_once(" = ")) {
         assert!(help.contains(&format!("--{key} ")), "the unit's file has the unknown flag {key}");
+    }
+}
+
+/// An install of a few files, whose program passes on to the real one.
+fn small_install(into: &Path) {
+    let write = |name: &str, text: &str| {
+        let path = into.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(into)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        fs::write(&path, text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an own file");
+    };
+    let program = dist().join("bin/trtserver");
+    write("bin/trtserver", &format!("#!/bin/sh\nexec {} \"$@\"\n", program.display()));
+    for name in ["LICENSE", "plugins/triton/plugin.toml", "include/trtserver/backend.hpp"] {
+        write(name, name);
+    }
+    write("base/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
+    write("base/etc/group", "root:x:0:\n");
+}
+
+fn pack_small(install: &Path, into: &Path) {
+    let mut xtask = Command::new(env!("CARGO"));
+    xtask.current_dir(root()).args(["xtask", "package", "--from"]).arg(install);
+    run(xtask.arg("--base").arg(install.join("base")).arg("--into").arg(into));
+}
+
+/// What a program prints for a file, up to the first space.
+fn hash_of(script: &str, file: &Path) -> String {
+    let out = Command::new("sh").args(["-c", script, "sh"]).arg(file).output();
+    let text = out.unwrap_or_else(|e| panic!("{script}: {e}")).stdout;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    format!("sha256:{}", text.split(' ').next().unwrap_or_default())
+}
+
+/// The files below a directory with their hashes.
+fn files_below(directory: &Path, found: &mut BTreeMap<PathBuf, String>, top: &Path) {
+    for entry in fs::read_dir(directory).unwrap_or_else(|e| panic!("{directory:?}: {e}")).flatten()
+    {
+        let path = entry.path();
+        if path.is_dir() {
+            files_below(&path, found, top);
+        } else {
+            let name = path.strip_prefix(top).unwrap_or(&path).to_owned();
+            found.insert(name, hash_of("sha256sum < \"$1\"", &path));
+        }
+    }
+}
+
+#[test]
+fn packages_have_the_same_bytes_when_they_are_packed_again() {
+    let dir = folder();
+    let install = dir.path().join("install");
+    small_install(&install);
+    let packed = ["first", "second"].map(|name| {
+        let (into, mut files) = (dir.path().join(name), BTreeMap::new());
+        pack_small(&install, &into);
+        files_below(&into, &mut files, &into);
+        files
+    });
+    let [first, second] = &packed;
+    for ending in ["whl", "zst", "deb", "json"] {
+        let has = |path: &PathBuf| path.extension().is_some_and(|found| found == ending);
+        assert!(first.keys().any(has), "no .{ending} in {first:?}");
+    }
+    assert_eq!(first, second);
+    check_image(&dir.path().join("first/image"));
+    let archive = made(&dir.path().join("first"), "zst");
+    let listed = Command::new("tar").arg("--zstd").arg("-tf").arg(archive).output();
+    let listed = String::from_utf8_lossy(&listed.expect("tar").stdout).into_owned();
+    for part in ["bin/trtserver", "licences/", "share/sbom.cdx.json", "include/", "plugins/"] {
+        let has = listed.lines().any(|line| line.split_once('/').is_some_and(|(_, at)| at == part));
+        assert!(has, "no {part} in {listed}");
+    }
+}
+
+/// Every blob has the digest and the size that its descriptor says, and the layers those of the
+/// configuration.
+fn check_image(layout: &Path) {
+    let read = |path: PathBuf| -> serde_json::Value {
+        let text = fs::read(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{path:?}: {e}"))
+    };
+    let blob = |descriptor: &serde_json::Value| {
+        let digest = descriptor["digest"].as_str().unwrap_or_default();
+        let path = layout.join("blobs").join(digest.replace(':', "/"));
+        assert_eq!(hash_of("sha256sum < \"$1\"", &path), digest);
+        let size = path.metadata().map(|file| file.len()).ok();
+        assert_eq!(size, descriptor["size"].as_u64(), "{descriptor}");
+        path
+    };
+    assert_eq!(read(layout.join("oci-layout"))["imageLayoutVersion"], "1.0.0");
+    let index = read(layout.join("index.json"));
+    let images = index["manifests"].as_array().expect("images");
+    assert_eq!(images.len(), 1, "{index}");
+    let manifest = read(blob(&images[0]));
+    let config = read(blob(&manifest["config"]));
+    let layers = manifest["layers"].as_array().expect("layers");
+    let unpacked: Vec<String> =
+        layers.iter().map(|layer| hash_of("gzip -dc \"$1\" | sha256sum", &blob(layer))).collect();
+    assert_eq!(json!(unpacked), config["rootfs"]["diff_ids"]);
+    assert_eq!(layers.len(), 2);
+    let listed = Command::new("tar").arg("-tvzf").arg(blob(&layers[1])).output().expect("tar");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for end in [
+        " opt/tritonserver/bin/tritonserver -> trtserver",
+        " opt/tensorrtserver/bin/trtserver -> ../../tritonserver/bin/trtserver",
+        " opt/inference_server/bin/inference_server -> ../../tritonserver/bin/trtserver",
+        " opt/tritonserver/caches/",
+        " opt/tritonserver/entrypoint.sh",
+        " etc/passwd",
+    ] {
+        assert!(listed.lines().any(|line| line.ends_with(end)), "no{end} in {listed}");
+    }
+    let settings = &config["config"];
+    assert_eq!(settings["User"], "1000:1000");
+    assert_eq!(settings["StopSignal"], "SIGTERM");
+    assert_eq!(settings["WorkingDir"], "/opt/tritonserver");
+    // Where it is installed: a second reader of the format.
+    if let Ok(skopeo) = Command::new("skopeo").arg("--version").output()
+        && skopeo.status.success()
+    {
+        let image = format!("oci:{}:{}", layout.display(), env!("CARGO_PKG_VERSION"));
+        run(Command::new("skopeo").args(["inspect", &image]));
     }
 }

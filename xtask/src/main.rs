@@ -82,10 +82,17 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("package", with)) => {
-            let only = with.get_many("only").unwrap_or_default().cloned().collect();
+            let names = |name: &str| with.get_many(name).unwrap_or_default().cloned().collect();
             let directory = |name: &str| with.get_one::<PathBuf>(name).cloned();
-            let (from, into) = (directory("from"), directory("into"));
-            package::package(paths, &package::PackageOptions { from, only, into })
+            let options = package::PackageOptions {
+                from: directory("from"),
+                only: names("only"),
+                into: directory("into"),
+                frameworks: names("framework"),
+                base: directory("base"),
+                try_in: names("try-in"),
+            };
+            package::package(paths, &options)
         }
         Some(("runtimes", with)) => {
             runtimes::fetch(paths)?;
@@ -136,6 +143,15 @@ fn cli() -> Command {
         let parser = value_parser!(PathBuf);
         Arg::new(name).long(name).value_name("DIR").value_parser(parser).help(help)
     };
+    let choices =
+        |name: &'static str, value: &'static str, values: &[&'static str], help: &'static str| {
+            Arg::new(name)
+                .long(name)
+                .value_name(value)
+                .action(ArgAction::Append)
+                .value_parser(PossibleValuesParser::new(values))
+                .help(format!("{help} (repeatable)"))
+        };
     let port = |name: &'static str, default: &str| {
         Arg::new(name)
             .long(name)
@@ -227,15 +243,11 @@ fn cli() -> Command {
         )
         .subcommand(
             Command::new("package")
-                .about("Build the packages for users into target/package: a Python wheel with the server, an archive, a Debian package")
-                .arg(
-                    Arg::new("only")
-                        .long("only")
-                        .value_name("KIND")
-                        .action(ArgAction::Append)
-                        .value_parser(PossibleValuesParser::new(package::KINDS))
-                        .help("Make only this package (repeatable)"),
-                )
+                .about("Build the packages for users into target/package: a Python wheel with the server, an archive, a Debian package, a container image")
+                .arg(choices("only", "KIND", &package::KINDS, "Make only this package"))
+                .arg(choices("framework", "NAME", &package::FRAMEWORKS, "Make an image with this framework's library as well"))
+                .arg(choices("try-in", "SUITE", &package::SUITE_NAMES, "Install the packages in this Debian and ask a model; as root"))
+                .arg(directory("base", "Lowest layer of the image, instead of a Debian made by debootstrap"))
                 .arg(directory("from", "Pack this install, for machines like this one, instead of a release for old systems"))
                 .arg(directory("into", "Put the packages here [default: target/package]")),
         )

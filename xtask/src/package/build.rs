@@ -1,5 +1,6 @@
 //! The build of the packages: a release that runs on systems with an old glibc.
 
+use crate::apt::capture_output;
 use crate::build::{install_build, release_packages};
 use crate::command::{Result, cargo, output, run, say};
 use crate::paths::Paths;
@@ -26,6 +27,10 @@ pub fn build_release(paths: &Paths) -> Result<PathBuf> {
     }
     command.env("PATH", path_with(&interpreter));
     command.env("RUSTFLAGS", stable_paths(paths));
+    // Only here: other builds would compile the program anew after each commit.
+    if let Some(commit) = source_commit(paths) {
+        command.env("TRTSERVER_COMMIT", commit);
+    }
     say("package: release build for old systems (ten minutes the first time)");
     run(&mut command, "the target is added with `rustup target add`")?;
     let install = directory.join("install");
@@ -66,6 +71,19 @@ fn oldest_platform(report: &str) -> Option<&str> {
 fn glibc_minor(tag: &str) -> u32 {
     let minor = tag.strip_prefix("manylinux_2_").and_then(|rest| rest.split('_').next());
     minor.and_then(|minor| minor.parse().ok()).unwrap_or(u32::MAX)
+}
+
+/// The commit of the checkout, for `trtserver --version`; `None` without git. The variable of the
+/// environment is for sources without their history.
+pub fn source_commit(paths: &Paths) -> Option<String> {
+    if let Ok(given) = std::env::var("TRTSERVER_COMMIT") {
+        return Some(given);
+    }
+    let root = paths.root.display().to_string();
+    let git = |arguments: &[&str]| capture_output("git", &[&["-C", &root], arguments].concat());
+    let commit = git(&["rev-parse", "HEAD"])?.trim().to_owned();
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changed.trim().is_empty() { commit } else { format!("{commit} and changes") })
 }
 
 /// `PATH` with the programs of the Python environment first.

@@ -1,9 +1,9 @@
 //! The package for Debian and Ubuntu: programs in `/usr/lib/trtserver`, a systemd unit, a manual
 //! page, a configuration file, and a system user who owns `/var/lib/trtserver`.
 
-use super::PackageSource;
 use super::files::{FileContent, PROGRAMS, PackageFile};
 use super::tar_file::{compress_gzip, write_tar};
+use super::{PackageSource, architecture};
 use crate::command::Result;
 use crate::paths::Paths;
 use std::fs;
@@ -15,6 +15,12 @@ const HOME: &str = "usr/lib/trtserver";
 const CONFIG: &str = "etc/trtserver/trtserver.toml";
 /// Scripts of `packaging/deb` that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+
+/// Its file in a directory.
+pub fn package_path(directory: &Path) -> PathBuf {
+    let version = env!("CARGO_PKG_VERSION");
+    directory.join(format!("trtserver_{version}_{}.deb", architecture()))
+}
 
 /// # Errors
 /// A file cannot be read or written.
@@ -37,7 +43,7 @@ pub fn write(paths: &Paths, source: &PackageSource, into: &Path) -> Result<PathB
     for script in SCRIPTS {
         control.push(PackageFile::program(script, read(script)?));
     }
-    let path = into.join(format!("trtserver_{}_{}.deb", source.version, architecture()));
+    let path = package_path(into);
     let wrap = |e| format!("cannot write {}: {e}", path.display());
     let package = pack(&control, &files).map_err(wrap)?;
     fs::write(&path, package).map_err(wrap)?;
@@ -78,20 +84,12 @@ fn installed_files(install: &[PackageFile]) -> Vec<PackageFile> {
     files
 }
 
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
 fn control_file(source: &PackageSource, files: &[PackageFile]) -> String {
     let bytes: usize = files
         .iter()
         .map(|file| match &file.content {
             FileContent::Data { bytes, .. } => bytes.len(),
-            FileContent::Link(_) => 0,
+            FileContent::Link(_) | FileContent::Directory { .. } => 0,
         })
         .sum();
     format!(

@@ -23,6 +23,10 @@ pub enum FileContent {
     },
     /// The target, relative to the link's directory.
     Link(String),
+    /// A directory of this user and group. Those of files need no entry: they are root's.
+    Directory {
+        owner: u64,
+    },
 }
 
 impl PackageFile {
@@ -38,6 +42,10 @@ impl PackageFile {
 
     pub fn link(path: impl Into<String>, target: impl Into<String>) -> Self {
         Self { path: path.into(), content: FileContent::Link(target.into()) }
+    }
+
+    pub fn directory(path: impl Into<String>, owner: u64) -> Self {
+        Self { path: path.into(), content: FileContent::Directory { owner } }
     }
 
     /// The same file below another directory.

@@ -3,6 +3,7 @@
 //!     target/package/trtserver-VERSION-py3-none-manylinux_2_28_ARCH.whl     the server for pip
 //!     target/package/trtserver-VERSION-linux-ARCH.tar.zst                   the whole install
 //!     target/package/trtserver_VERSION_ARCH.deb                             for Debian and Ubuntu
+//!     target/package/image/                                                 an OCI image layout
 //!
 //! Everything is packed from one install, and the same install gives the same bytes: entries are
 //! sorted, and their times and owners are fixed.
@@ -10,11 +11,14 @@
 mod archive;
 mod build;
 mod deb;
+mod debian_root;
 mod files;
+mod image;
 mod man_page;
 mod sbom;
 mod server_wheel;
 mod tar_file;
+mod trial;
 
 use crate::command::{Result, say};
 use crate::paths::Paths;
@@ -22,7 +26,9 @@ use files::PackageFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub const KINDS: [&str; 3] = ["wheel", "archive", "deb"];
+pub const KINDS: [&str; 4] = ["wheel", "archive", "deb", "image"];
+pub use image::FRAMEWORKS;
+pub use trial::SUITE_NAMES;
 
 /// What `cargo xtask package` makes.
 pub struct PackageOptions {
@@ -32,6 +38,18 @@ pub struct PackageOptions {
     pub only: Vec<String>,
     /// Where the packages go, instead of `target/package`.
     pub into: Option<PathBuf>,
+    /// Names from [`FRAMEWORKS`] for which there is an image with the library.
+    pub frameworks: Vec<String>,
+    /// The lowest layer of the image, instead of a Debian made by debootstrap.
+    pub base: Option<PathBuf>,
+    /// Names from [`SUITE_NAMES`]: systems in which the packages are tried.
+    pub try_in: Vec<String>,
+}
+
+impl PackageOptions {
+    fn wants(&self, kind: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == kind)
+    }
 }
 
 /// Writes a package into a directory and returns its file.
@@ -40,41 +58,88 @@ type PackageWriter = fn(&Paths, &PackageSource, &Path) -> Result<PathBuf>;
 /// What all packages of a run have in common.
 struct PackageSource {
     version: &'static str,
+    /// The commit of the checkout, if there is one.
+    commit: Option<String>,
     /// Files of the install, without what has a package of its own.
     files: Vec<PackageFile>,
     /// The oldest glibc that the programs run with, or the one of this machine.
     platform: String,
+    frameworks: Vec<String>,
+    base: Option<PathBuf>,
 }
 
 /// # Errors
-/// The build fails, or a file cannot be read or written.
+/// The build fails, a file cannot be read or written, or a package does not work where it is tried.
 pub fn package(paths: &Paths, options: &PackageOptions) -> Result<()> {
+    let source = read_source(paths, options)?;
+    let into = options.into.clone().unwrap_or_else(|| paths.target.join("package"));
+    fs::create_dir_all(&into).map_err(|e| format!("cannot create {}: {e}", into.display()))?;
+    let pack: [(&str, PackageWriter); 4] = [
+        ("wheel", server_wheel::write),
+        ("archive", archive::write),
+        ("deb", deb::write),
+        ("image", image::write),
+    ];
+    for (kind, write) in pack.iter().filter(|(kind, _)| options.wants(kind)) {
+        let made = write(paths, &source, &into)?;
+        say(format!("package: {kind} {} ({})", paths.short(&made), size(&made)));
+    }
+    if options.from.is_none() && options.wants("wheel") {
+        build::audit(paths, &into)?;
+    }
+    if options.try_in.is_empty() { Ok(()) } else { try_packages(paths, options, &source, &into) }
+}
+
+fn read_source(paths: &Paths, options: &PackageOptions) -> Result<PackageSource> {
     let (install, platform) = match &options.from {
         // Packages of such an install are for this machine, which their platform says.
         Some(install) => (install.clone(), "linux".to_owned()),
         None => (build::build_release(paths)?, build::PLATFORM.to_owned()),
     };
-    let into = options.into.clone().unwrap_or_else(|| paths.target.join("package"));
-    fs::create_dir_all(&into).map_err(|e| format!("cannot create {}: {e}", into.display()))?;
     let mut files = files::read_install(&install)?;
     files.extend(man_page::read_manual(&install)?);
     let crates = sbom::linked_crates(paths)?;
     files.push(PackageFile::data("share/sbom.cdx.json", sbom::bill_of_materials(&crates)?));
     files.extend(sbom::licence_texts(&crates)?);
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    let source = PackageSource { version: env!("CARGO_PKG_VERSION"), files, platform };
-    let wanted =
-        |kind: &str| options.only.is_empty() || options.only.iter().any(|only| only == kind);
-    let pack: [(&str, PackageWriter); 3] =
-        [("wheel", server_wheel::write), ("archive", archive::write), ("deb", deb::write)];
-    for (kind, write) in pack.iter().filter(|(kind, _)| wanted(kind)) {
-        let made = write(paths, &source, &into)?;
-        say(format!("package: {kind} {} ({})", paths.short(&made), size(&made)));
+    Ok(PackageSource {
+        version: env!("CARGO_PKG_VERSION"),
+        commit: build::source_commit(paths),
+        files,
+        platform,
+        frameworks: options.frameworks.clone(),
+        base: options.base.clone(),
+    })
+}
+
+/// Installs what was packed in each of the systems.
+fn try_packages(
+    paths: &Paths,
+    options: &PackageOptions,
+    source: &PackageSource,
+    packages: &Path,
+) -> Result<()> {
+    debian_root::require_root()?;
+    let trial = trial::Trial {
+        paths,
+        packages,
+        platform: &source.platform,
+        kinds: KINDS.into_iter().filter(|kind| options.wants(kind)).collect(),
+        tensorflow: options.frameworks.iter().any(|name| name == "tensorflow"),
+    };
+    for suite in &options.try_in {
+        trial.run_in(suite)?;
     }
-    if options.from.is_none() && wanted("wheel") {
-        build::audit(paths, &into)?;
+    if options.wants("image") { trial.run_image() } else { Ok(()) }
+}
+
+/// As Debian and OCI name it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
     }
-    Ok(())
 }
 
 /// Megabytes of a file or of the files below a directory.

@@ -25,6 +25,12 @@ pub fn write_tar(files: &[PackageFile]) -> io::Result<Vec<u8>> {
                 let mut header = fixed_header(EntryType::Regular, mode, bytes.len() as u64);
                 builder.append_data(&mut header, &file.path, bytes.as_slice())?;
             }
+            FileContent::Directory { owner } => {
+                let mut header = fixed_header(EntryType::Directory, 0o755, 0);
+                header.set_uid(*owner);
+                header.set_gid(*owner);
+                builder.append_data(&mut header, format!("{}/", file.path), io::empty())?;
+            }
             FileContent::Link(target) => {
                 let mut header = fixed_header(EntryType::Symlink, 0o777, 0);
                 builder.append_link(&mut header, &file.path, target)?;
