@@ -9,6 +9,8 @@ use crate::clock::now_ns;
 use crate::timer::DeadlineCallback;
 use crate::upkeep;
 use std::sync::Arc;
+#[cfg(target_env = "gnu")]
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Delay after something was freed, and minimum interval between two trims.
@@ -43,6 +45,18 @@ pub fn configure_heap() {
     }
 }
 
+/// `mallinfo2`, looked up since programs that need it do not start with an older glibc. Its
+/// predecessor counts to 4 GiB and starts anew.
+#[cfg(target_env = "gnu")]
+static READ_USAGE: LazyLock<Option<unsafe extern "C" fn() -> libc::mallinfo2>> =
+    LazyLock::new(|| {
+        // SAFETY: the name ends with a zero byte, and the search needs no handle.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"mallinfo2".as_ptr()) };
+        // SAFETY: under this name glibc has a function without arguments that returns this struct;
+        // an `Option` of a function and a pointer have the same size, and null is `None`.
+        unsafe { std::mem::transmute(found) }
+    });
+
 /// Bytes of the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapUsage {
@@ -54,13 +68,14 @@ pub struct HeapUsage {
     pub mapped: u64,
 }
 
-/// What the allocator uses. Takes the locks of its arenas one after another and counts their free
-/// blocks, which may take milliseconds.
+/// What the allocator uses; `None` where it does not say, as glibc before 2.33. Takes the locks of
+/// its arenas one after another and counts their free blocks, which may take milliseconds.
 pub fn read_heap_usage() -> Option<HeapUsage> {
     #[cfg(target_env = "gnu")]
     {
+        let read = (*READ_USAGE)?;
         // SAFETY: takes no pointers and may be called on any thread at any time.
-        let info = unsafe { libc::mallinfo2() };
+        let info = unsafe { read() };
         let [in_use, free, mapped] =
             [info.uordblks, info.fordblks, info.hblkhd].map(|bytes| bytes as u64);
         Some(HeapUsage { in_use, free, mapped })
