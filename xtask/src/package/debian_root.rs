@@ -45,6 +45,8 @@ impl DebianRoot {
         debootstrap.args(["--variant=minbase", "--include", self.packages, self.suite]);
         debootstrap.arg(&root).stdout(std::process::Stdio::null());
         run(&mut debootstrap, &apt::hint(&["debootstrap"]))?;
+        // The downloaded packages.
+        remove_dir(&root.join("var/cache/apt/archives"))?;
         fs::write(&stamp, made_from)
             .map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;
         Ok(root)

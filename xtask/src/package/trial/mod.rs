@@ -40,9 +40,16 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    fn has(&self, kind: &str) -> bool {
+        self.kinds.contains(&kind)
+    }
+
     /// # Errors
     /// A package cannot be installed, or does not answer.
     pub fn run_in(&self, suite: &str) -> Result<()> {
+        if self.kinds == ["image"] {
+            return Ok(());
+        }
         for system in SUITES.iter().filter(|system| system.name == suite) {
             let pristine = system.make(self.paths)?;
             let root = TrialRoot::copy(self.paths, &pristine, system.name)?;
@@ -51,14 +58,20 @@ impl Trial<'_> {
                 &self.paths.root.join("examples/models/dynamic_shape"),
                 "try/models/dynamic_shape",
             )?;
-            self.try_wheel(&root)?;
-            if self.kinds.contains(&"archive") {
+            if self.has("wheel") {
+                self.try_wheel(&root)?;
+            } else {
+                // The library that the other packages use.
+                root.run(&["python3", "-m", "venv", ENVIRONMENT])?;
+                self.pip_install(&root, "onnxruntime")?;
+            }
+            if self.has("archive") {
                 self.try_archive(&root)?;
             }
-            if self.kinds.contains(&"deb") {
+            if self.has("deb") {
                 deb::try_package(self, &root)?;
             }
-            if self.tensorflow {
+            if self.has("wheel") && self.tensorflow {
                 self.try_tensorflow(&root)?;
             }
         }
@@ -110,8 +123,12 @@ impl Trial<'_> {
     fn install_wheel(&self, root: &TrialRoot, extra: &str) -> Result<()> {
         let wheel = server_wheel::wheel_path(self.packages, self.platform);
         let inside = root.put(&wheel, "try")?;
+        self.pip_install(root, &format!("{inside}[{extra}]"))
+    }
+
+    fn pip_install(&self, root: &TrialRoot, what: &str) -> Result<()> {
         let pip = format!("{ENVIRONMENT}/bin/pip");
-        root.run(&[&pip, "install", "--quiet", "--no-cache-dir", &format!("{inside}[{extra}]")])
+        root.run(&[&pip, "install", "--quiet", "--no-cache-dir", what])
     }
 
     fn try_archive(&self, root: &TrialRoot) -> Result<()> {
