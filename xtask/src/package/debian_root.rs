@@ -19,20 +19,38 @@ pub struct DebianRoot {
 }
 
 impl DebianRoot {
+    /// Tells before a long build that the directory cannot be made.
+    ///
+    /// # Errors
+    /// It is not there, and this does not run as root.
+    pub fn check(&self, paths: &Paths) -> Result<()> {
+        if self.is_made(paths) { Ok(()) } else { require_root() }
+    }
+
+    fn made_from(&self) -> String {
+        format!("{} {}\n", self.suite, self.packages)
+    }
+
+    /// Written last: an interrupted run leaves no root that looks complete.
+    fn stamp(&self, paths: &Paths) -> PathBuf {
+        roots(paths).join(format!("{}.made-from", self.name))
+    }
+
+    fn is_made(&self, paths: &Paths) -> bool {
+        fs::read_to_string(self.stamp(paths)).is_ok_and(|made| made == self.made_from())
+    }
+
     /// The directory, made once by debootstrap, which needs the rights of root.
     ///
     /// # Errors
     /// debootstrap is missing or fails.
     pub fn make(&self, paths: &Paths) -> Result<PathBuf> {
-        let roots = paths.target.join("package/roots");
+        let roots = roots(paths);
         let root = roots.join(self.name);
         fs::create_dir_all(&roots)
             .map_err(|e| format!("cannot create {}: {e}", roots.display()))?;
         let _lock = paths::lock(&roots.join(format!("{}.lock", self.name)))?;
-        // Written last: an interrupted run leaves no root that looks complete.
-        let stamp = roots.join(format!("{}.made-from", self.name));
-        let made_from = format!("{} {}\n", self.suite, self.packages);
-        if fs::read_to_string(&stamp).is_ok_and(|made| made == made_from) {
+        if self.is_made(paths) {
             return Ok(root);
         }
         require_root()?;
@@ -45,12 +63,18 @@ impl DebianRoot {
         debootstrap.args(["--variant=minbase", "--include", self.packages, self.suite]);
         debootstrap.arg(&root).stdout(std::process::Stdio::null());
         run(&mut debootstrap, &apt::hint(&["debootstrap"]))?;
-        // The downloaded packages.
-        remove_dir(&root.join("var/cache/apt/archives"))?;
-        fs::write(&stamp, made_from)
+        let downloaded = root.join("var/cache/apt/archives");
+        run(Command::new("find").arg(downloaded).args(["-name", "*.deb", "-delete"]), "")?;
+        let stamp = self.stamp(paths);
+        fs::write(&stamp, self.made_from())
             .map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;
         Ok(root)
     }
+}
+
+/// Where all of them are, and their copies in which packages are tried.
+pub fn roots(paths: &Paths) -> PathBuf {
+    paths.target.join("package/roots")
 }
 
 /// # Errors

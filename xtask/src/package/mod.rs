@@ -71,6 +71,9 @@ struct PackageSource {
 /// # Errors
 /// The build fails, a file cannot be read or written, or a package does not work where it is tried.
 pub fn package(paths: &Paths, options: &PackageOptions) -> Result<()> {
+    if options.wants("image") && options.base.is_none() {
+        image::check_base(paths)?;
+    }
     let source = read_source(paths, options)?;
     let into = options.into.clone().unwrap_or_else(|| paths.target.join("package"));
     fs::create_dir_all(&into).map_err(|e| format!("cannot create {}: {e}", into.display()))?;

@@ -45,6 +45,12 @@ const LEFT_OUT: [&str; 5] = ["include/", "python/", "share/man/", "lib/pkgconfig
 const ENTRY_POINT: &str = "opt/tritonserver/entrypoint.sh";
 
 /// # Errors
+/// The base is missing and cannot be made.
+pub fn check_base(paths: &Paths) -> Result<()> {
+    BASE.check(paths)
+}
+
+/// # Errors
 /// The base cannot be made, a library is missing, or a file cannot be written.
 pub fn write(paths: &Paths, source: &PackageSource, into: &Path) -> Result<PathBuf> {
     let base = match &source.base {

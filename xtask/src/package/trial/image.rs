@@ -3,6 +3,7 @@
 use super::Trial;
 use super::root::TrialRoot;
 use crate::command::{Result, run, say};
+use crate::package::debian_root::DebianRoot;
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
@@ -16,9 +17,15 @@ const REQUEST: &str = "{\"inputs\":[{\"name\":\"INPUT\",\"datatype\":\"FP32\",\"
 const COMMANDS: [&str; 4] =
     ["bin/tritonserver", "tritonserver", "/opt/tensorrtserver/bin/trtserver", "inference_server"];
 
+/// Has another reader of image layouts, which checks the digests.
+const READER: DebianRoot =
+    DebianRoot { name: "skopeo", suite: "bookworm", packages: "ca-certificates,skopeo" };
+
 pub fn try_image(trial: &Trial) -> Result<()> {
     let layout = trial.packages.join("image");
     let index = read_json(&layout.join("index.json"))?;
+    let reader = TrialRoot::copy(trial.paths, &READER.make(trial.paths)?, READER.name)?;
+    reader.put_directory(&layout, "try/image")?;
     for descriptor in index["manifests"].as_array().into_iter().flatten() {
         let name = descriptor["annotations"]["org.opencontainers.image.ref.name"].as_str();
         let name = name.unwrap_or_default();
@@ -31,7 +38,10 @@ pub fn try_image(trial: &Trial) -> Result<()> {
         }
         let config = read_json(&blob(&layout, &manifest["config"]))?;
         try_root(trial, &root, &config["config"], name.ends_with("onnxruntime"))?;
-        say(format!("package: the image {name} answered"));
+        let image = format!("oci:/try/image:{name}");
+        reader.run(&["skopeo", "inspect", &image])?;
+        reader.run(&["skopeo", "copy", &image, &format!("oci:/try/copy:{name}")])?;
+        say(format!("package: the image {name} answered, and skopeo has copied it"));
     }
     Ok(())
 }

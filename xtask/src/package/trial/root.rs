@@ -1,6 +1,7 @@
 //! A copy of a Debian root, in which programs run with processes and devices of their own.
 
 use crate::command::{Result, run, say};
+use crate::package::debian_root::roots;
 use crate::paths::Paths;
 use crate::python::remove_dir;
 use std::fs;
@@ -38,7 +39,7 @@ impl TrialRoot {
     /// # Errors
     /// The directory cannot be made.
     pub fn empty(paths: &Paths, name: &'static str) -> Result<Self> {
-        let root = paths.target.join("package/roots").join(format!("{name}.trial"));
+        let root = roots(paths).join(format!("{name}.trial"));
         remove_dir(&root)?;
         fs::create_dir_all(&root).map_err(|e| format!("cannot create {}: {e}", root.display()))?;
         Ok(Self { name, root })
