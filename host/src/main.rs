@@ -43,7 +43,7 @@ fn run() -> ExitCode {
         FEATURES.iter().filter(|(_, compiled)| *compiled).map(|(name, _)| *name).collect();
     let facts =
         BuildFacts { abi: &abi, commit: option_env!("TRTSERVER_COMMIT"), features: &features };
-    let start = match config::from_args(std::env::args_os(), &env, &facts) {
+    let start = match config::from_args(std::env::args_os(), &env, facts) {
         Ok(start) => start,
         Err(exit) => {
             let _ = std::io::stdout().write_all(exit.stdout.as_bytes());

@@ -58,10 +58,10 @@ pub struct ProcessExit {
 }
 
 /// Settings from a command line, the program's own name first. `facts` are for `--version`.
-pub fn from_args(
+pub fn from_args<'a>(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,
-    facts: &BuildFacts<'_>,
+    facts: impl Into<BuildFacts<'a>>,
 ) -> Result<ServerStart, ProcessExit> {
     let refuse = |error: String| ProcessExit {
         code: 1,
@@ -71,7 +71,7 @@ pub fn from_args(
     let args: Vec<OsString> = args.into_iter().collect();
     let program = ProgramName::from_argument(args.first().map(OsString::as_os_str));
     let print = |code, stdout| ProcessExit { code, stdout, stderr: String::new() };
-    let flags = match cli::parse_args(args, &cli::version_text(facts)).map_err(refuse)? {
+    let flags = match cli::parse_args(args, &cli::version_text(facts.into())).map_err(refuse)? {
         CliInvocation::Serve(flags) => cli::with_config_file(flags).map_err(refuse)?,
         CliInvocation::Help(text) => return Err(print(program.help_code(), text)),
         CliInvocation::Version(text) => return Err(print(0, text)),

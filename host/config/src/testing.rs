@@ -8,7 +8,7 @@ pub(super) fn run_in(line: &str, env: &[(&str, &str)]) -> Result<ServerStart, Pr
     let args = std::iter::once("trtserver").chain(line.split_whitespace()).map(OsString::from);
     let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
     let facts = BuildFacts { abi: "1.2", commit: None, features: &["tls", "object-stores"] };
-    from_args(args, &env, &facts)
+    from_args(args, &env, facts)
 }
 
 pub(super) fn run(line: &str) -> Result<ServerStart, ProcessExit> {

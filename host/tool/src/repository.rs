@@ -71,9 +71,8 @@ pub fn check_repositories(args: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn run_check(matches: &ArgMatches) -> Result<ExitCode, String> {
     let env = |name: &str| std::env::var(name).ok();
-    let facts = trtserver_config::BuildFacts::default();
-    let start = trtserver_config::from_args(server_arguments(matches), &env, &facts)
-        .map_err(|e| e.stderr)?;
+    let start =
+        trtserver_config::from_args(server_arguments(matches), &env, "").map_err(|e| e.stderr)?;
     let settings = start.settings;
     trtserver_server::configure_devices(&settings);
     let loader = trtserver_server::create_loader(

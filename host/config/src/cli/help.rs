@@ -20,8 +20,15 @@ pub struct BuildFacts<'a> {
     pub features: &'a [&'a str],
 }
 
+/// With the version of the plugin interface alone.
+impl<'a> From<&'a str> for BuildFacts<'a> {
+    fn from(abi: &'a str) -> Self {
+        Self { abi, ..Self::default() }
+    }
+}
+
 /// Text of `--version`. Scripts read its first line.
-pub fn version_text(facts: &BuildFacts<'_>) -> String {
+pub fn version_text(facts: BuildFacts<'_>) -> String {
     let BuildFacts { abi, commit, features } = facts;
     let commit = commit.unwrap_or("unknown (not built as a package)");
     let features = if features.is_empty() { "none".to_owned() } else { features.join(" ") };

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use trtserver_config as config;
 use trtserver_config::log;
+use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 use trtserver_server as server;
 
 /// Smaller copies are headers and names.
@@ -117,7 +118,11 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let env = |name: &str| std::env::var(name).ok();
-    let start = match config::from_args(std::env::args_os(), &env, &config::BuildFacts::default()) {
+    let start = match config::from_args(
+        std::env::args_os(),
+        &env,
+        format!("{ABI_MAJOR}.{ABI_MINOR}").as_str(),
+    ) {
         Ok(start) => start,
         Err(stop) => {
             eprint!("{}{}", stop.stdout, stop.stderr);
