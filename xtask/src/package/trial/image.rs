@@ -1,9 +1,8 @@
 //! The container image: its layers are unpacked, and it is started as a container starts it.
 
-use super::Trial;
 use super::root::TrialRoot;
+use super::{SUITES, Trial};
 use crate::command::{Result, run, say};
-use crate::package::debian_root::DebianRoot;
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
@@ -17,14 +16,15 @@ const REQUEST: &str = "{\"inputs\":[{\"name\":\"INPUT\",\"datatype\":\"FP32\",\"
 const COMMANDS: [&str; 4] =
     ["bin/tritonserver", "tritonserver", "/opt/tensorrtserver/bin/trtserver", "inference_server"];
 
-/// Has another reader of image layouts, which checks the digests.
-const READER: DebianRoot =
-    DebianRoot { name: "skopeo", suite: "bookworm", packages: "ca-certificates,skopeo" };
+/// Another reader of image layouts, which checks the digests.
+const READER: &str = "skopeo";
 
 pub fn try_image(trial: &Trial) -> Result<()> {
     let layout = trial.packages.join("image");
     let index = read_json(&layout.join("index.json"))?;
-    let reader = TrialRoot::copy(trial.paths, &READER.make(trial.paths)?, READER.name)?;
+    let reader = TrialRoot::copy(trial.paths, &SUITES[1].make(trial.paths)?, READER)?;
+    reader.run(&["apt-get", "-q", "update"])?;
+    reader.run(&["apt-get", "-q", "install", "-y", "--no-install-recommends", READER])?;
     reader.put_directory(&layout, "try/image")?;
     for descriptor in index["manifests"].as_array().into_iter().flatten() {
         let name = descriptor["annotations"]["org.opencontainers.image.ref.name"].as_str();
@@ -39,8 +39,8 @@ pub fn try_image(trial: &Trial) -> Result<()> {
         let config = read_json(&blob(&layout, &manifest["config"]))?;
         try_root(trial, &root, &config["config"], name.ends_with("onnxruntime"))?;
         let image = format!("oci:/try/image:{name}");
-        reader.run(&["skopeo", "inspect", &image])?;
-        reader.run(&["skopeo", "copy", &image, &format!("oci:/try/copy:{name}")])?;
+        reader.run(&[READER, "inspect", &image])?;
+        reader.run(&[READER, "copy", &image, &format!("oci:/try/copy:{name}")])?;
         say(format!("package: the image {name} answered, and skopeo has copied it"));
     }
     Ok(())
