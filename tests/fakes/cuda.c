@@ -10,6 +10,7 @@
  *   DEVICES    "name/capability/MiB,..."; default "Fake GPU/7.5/1024"; empty: none
  *   VISIBLE    as CUDA_VISIBLE_DEVICES, which it replaces
  *   VERSION    of cuDriverGetVersion; default 12080
+ *   TAKEN      MiB of each device that other programs have taken, for cuMemGetInfo; default 0
  *   POOLS      0: devices without memory pools
  *   DELAY_US   of each copy and kernel; default 100
  *   FAIL       "function:n:code,...": the n-th call (from 1; 0: every call) of the function returns the code
@@ -833,7 +834,9 @@ result cuMemFree_v2(address at) {
 result cuMemGetInfo_v2(size_t *available, size_t *total) {
     BEGIN(NULL, 0);
     CURRENT(d);
-    *available = d->total - d->used;
+    const char *text = setting("TAKEN");
+    uint64_t taken = d->used + ((text ? strtoull(text, NULL, 10) : 0) << 20);
+    *available = taken < d->total ? d->total - taken : 0;
     *total = d->total;
     END;
 }

@@ -111,6 +111,8 @@ impl Host {
             profiles: vec![],
             nice: 0,
             host_policy: "cpu".to_owned(),
+            host_settings: BTreeMap::new(),
+            load_limit: None,
             secondary_devices: Vec::new(),
         };
         let open = control_request::RequestKind::OpenInstance(facts);

@@ -22,6 +22,7 @@ mod generate;
 mod gpu;
 mod gpu_batches;
 mod gpu_placement;
+mod host_policies;
 mod inline_execution;
 mod instance_groups;
 mod invalid_scheduling;

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error;
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_base::stats::BatchExecution;
 use trtserver_isolation::ProcessLauncher;
 use trtserver_plugin_host::model::{BackendInstance, BackendModel};
@@ -191,6 +192,7 @@ impl InProcessModel {
             signature: &signature,
             n_instances: 1,
             threads: 1,
+            host_policy: None,
             state: std::ptr::null_mut(),
         };
         let backend = backends.get(backend).ok_or(format!("no backend '{backend}' installed"))?;
@@ -205,7 +207,8 @@ impl InProcessModel {
             max_rows: 1,
             profiles: &[],
             secondary_devices: &[],
-            host_policy: "cpu",
+            host_policy: &HostPolicy::new("cpu"),
+            load_limit: None,
             streams: Default::default(),
             nice: 0,
             drain: Duration::ZERO,

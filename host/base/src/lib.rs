@@ -8,6 +8,7 @@
 //! - [`arena`]: memory that the server shares with the processes of isolated models.
 //! - [`heap`], [`reclaim`], [`upkeep`]: the allocator's free memory, large memory that a thread of
 //!   its own unmaps, and what starts both.
+//! - [`host_policy`]: CPU cores and the memory node of threads.
 //! - [`cancel_flag`], [`state`], [`request_id`]: a load that is broken off, the phase of the
 //!   server, the id of a request in log lines.
 
@@ -22,6 +23,7 @@ pub mod compatibility_testing;
 pub mod disk;
 pub mod error;
 pub mod heap;
+pub mod host_policy;
 pub mod ledger;
 pub mod reclaim;
 pub mod regular_file;

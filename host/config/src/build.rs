@@ -2,6 +2,7 @@
 
 use super::address::{grpc_addresses_beside, parse_addresses};
 use super::backend_config::backend_config;
+use super::device_flags::{gpu_load_limits, gpu_pools, host_policies};
 use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
 use super::restrictions::ApiRestrictions;
@@ -12,7 +13,7 @@ use super::{
     MaxConnections, ProgramName, ServerSettings, UnreadLimits,
 };
 use crate::cli::{FlagOrigin, GivenFlags};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use trtserver_base::disk::{is_entry, is_ignored};
@@ -149,6 +150,8 @@ pub fn build_settings(
         allow_client_shm: v.bool("allow-client-shm")?,
         pinned_pool: v.number("pinned-memory-pool-byte-size")?,
         gpu_pools: gpu_pools(flags, v)?,
+        gpu_load_limits: gpu_load_limits(flags, v)?,
+        host_policies: host_policies(flags, v)?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
     })
 }
@@ -199,23 +202,6 @@ fn health_settings(
         }
         _ => Ok((addresses, port)),
     }
-}
-
-/// Bytes by GPU; of several values for a GPU the last one counts.
-fn gpu_pools(flags: &GivenFlags, v: &FlagValues) -> Result<BTreeMap<i32, u64>, String> {
-    const NAME: &str = "cuda-memory-pool-byte-size";
-    let origin = flags.get(NAME).map(|given| given.origin.to_string()).unwrap_or_default();
-    let pool = |text: &String| {
-        let (gpu, bytes) = text.split_once(':')?;
-        let gpu = gpu.parse().ok().filter(|gpu| *gpu >= 0)?;
-        Some((gpu, bytes.parse().ok()?))
-    };
-    let read = |text: &String| {
-        pool(text).ok_or_else(|| {
-            format!("{origin}--{NAME}={text}: expected GPU:BYTES, such as 0:67108864")
-        })
-    };
-    v.texts(NAME).iter().map(read).collect()
 }
 
 /// A port; `None` without a value and for -1, which means that nothing is served.

@@ -3,6 +3,7 @@
 use super::super::testing::{error_of, run, run_in};
 use super::*;
 use crate::TlsSettings;
+use std::collections::BTreeMap;
 use trtserver_base::stats::LatencySettings;
 
 fn hosts(hosts: &[&str]) -> Vec<ListenAddress> {
@@ -117,6 +118,8 @@ fn defaults() -> ServerSettings {
         cpu_only: false,
         pinned_pool: 256 << 20,
         gpu_pools: BTreeMap::new(),
+        gpu_load_limits: BTreeMap::new(),
+        host_policies: BTreeMap::new(),
     }
 }
 
@@ -323,20 +326,6 @@ fn model_control_mode_of_old_and_new_flags() {
     let all =
         error_of("--model-store=/m --model-control-mode=explicit --load-model=* --load-model=a");
     assert_eq!(all, "--load-model=* loads all models and must be the only --load-model");
-}
-
-#[test]
-fn memory_pools_by_gpu() {
-    let line = "--model-repository=/m --cuda-memory-pool-byte-size=1:5 --cuda-memory-pool-byte-size=0:0 \
-                --cuda-memory-pool-byte-size=1:1048576 --pinned-memory-pool-byte-size=0";
-    let settings = run(line).unwrap().settings;
-    assert_eq!(settings.gpu_pools, [(0, 0), (1, 1 << 20)].into());
-    assert_eq!(settings.pinned_pool, 0);
-    for text in ["5", "0:", ":5", "-1:5", "0:-1", "0:5:6", "a:5", "0:5M"] {
-        let error = error_of(&format!("--model-repository=/m --cuda-memory-pool-byte-size={text}"));
-        let expected = "expected GPU:BYTES, such as 0:67108864";
-        assert_eq!(error, format!("--cuda-memory-pool-byte-size={text}: {expected}"));
-    }
 }
 
 #[test]

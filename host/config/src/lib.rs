@@ -10,6 +10,7 @@ mod backend_config;
 mod build;
 pub mod cli;
 mod conflicts;
+mod device_flags;
 mod header_pattern;
 pub mod log;
 mod metrics_config;

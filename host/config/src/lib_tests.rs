@@ -123,8 +123,6 @@ fn unsupported_flags_are_refused() {
         ("--response-cache-byte-size=1", "the response cache"),
         ("--allow-vertex-ai=true", "the Vertex AI frontend"),
         ("--allow-sagemaker=true", "the SageMaker frontend"),
-        ("--host-policy=a,numa-node=0", "host policies"),
-        ("--model-load-gpu-limit=0:0.5", "a limit of GPU memory for loads"),
     ];
     for (line, feature) in table {
         let want = format!("{line} is not supported yet: this server does not have {feature}");
@@ -137,22 +135,14 @@ fn unsupported_flags_are_refused() {
 
 #[test]
 fn flags_of_absent_features_that_ask_for_nothing_are_warned_of() {
-    for (line, reason) in [
-        (
-            "--model-load-gpu-limit=0:1.0",
-            "no effect: models may use the whole memory of a GPU in any case",
-        ),
-        ("--rate-limit-resource=R:4", "no effect without --rate-limit=execution_count"),
-    ] {
-        let start = run(&format!("--model-repository=/m {line}")).expect(line);
-        assert_eq!(start.notes, [StartNote::Warning(format!("{line}: {reason}"))]);
-    }
+    let (line, reason) =
+        ("--rate-limit-resource=R:4", "no effect without --rate-limit=execution_count");
+    let start = run(&format!("--model-repository=/m {line}")).expect(line);
+    assert_eq!(start.notes, [StartNote::Warning(format!("{line}: {reason}"))]);
     for line in ["--allow-sagemaker=false", "--allow-vertex-ai=false", "--rate-limit=off"] {
         let start = run(&format!("--model-repository=/m {line}")).expect(line);
         assert_eq!(start.notes, [], "{line}");
     }
-    let limited = "--model-load-gpu-limit=0:1 --model-load-gpu-limit=1:0.9";
-    assert!(error_of(&format!("--model-store=/m {limited}")).contains("a limit of GPU memory"));
 }
 
 #[test]

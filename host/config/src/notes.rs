@@ -37,7 +37,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
             }
             FlagStatus::Unsupported { off, feature } => {
                 if let Some(text) = outside(off) {
-                    if let Some(reason) = asks_for_nothing(name, &texts, values)? {
+                    if let Some(reason) = asks_for_nothing(name, values)? {
                         notes.push(StartNote::Warning(format!("--{name}={text}: {reason}")));
                         continue;
                     }
@@ -83,22 +83,8 @@ fn traces_nothing(flag: &str, value: &str) -> bool {
 
 /// Why a flag of a feature that this server does not have changes nothing with its values; `None` if
 /// it would.
-fn asks_for_nothing(
-    name: &str,
-    texts: &[String],
-    values: &FlagValues,
-) -> Result<Option<&'static str>, String> {
-    let is_whole = |text: &String| {
-        let fraction = text.split_once(':').and_then(|(gpu, fraction)| {
-            gpu.parse::<u32>().ok()?;
-            fraction.parse::<f64>().ok()
-        });
-        fraction.is_some_and(|fraction| fraction >= 1.0)
-    };
+fn asks_for_nothing(name: &str, values: &FlagValues) -> Result<Option<&'static str>, String> {
     Ok(match name {
-        "model-load-gpu-limit" if texts.iter().all(is_whole) => {
-            Some("no effect: models may use the whole memory of a GPU in any case")
-        }
         "rate-limit-resource" if values.text("rate-limit")? == "off" => {
             Some("no effect without --rate-limit=execution_count")
         }

@@ -9,6 +9,7 @@ use super::tls_settings::TlsSettings;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_base::stats::LatencySettings;
 
 /// Settings of the server, checked and with defaults filled in.
@@ -155,6 +156,10 @@ pub struct ServerSettings {
     pub pinned_pool: u64,
     /// Bytes of free memory that the pool of a GPU keeps, by ordinal; default for the others.
     pub gpu_pools: BTreeMap<i32, u64>,
+    /// Share of a GPU's memory that may be in use when an instance is opened there, by ordinal.
+    pub gpu_load_limits: BTreeMap<i32, f64>,
+    /// By name.
+    pub host_policies: BTreeMap<String, HostPolicy>,
 }
 
 /// Limits of connections. `None` = no limit.

@@ -2,8 +2,10 @@
 
 use super::messages;
 use prost::Message;
+use std::collections::BTreeMap;
 use std::path::Path;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_plugin_host::backend_facts::{BackendFacts, MIN_STACK};
@@ -29,6 +31,7 @@ pub fn model_facts(facts: &ModelFacts<'_>) -> messages::ModelFacts {
         outputs: signature.outputs.iter().map(tensor).chain(lone_states(signature)).collect(),
         n_declared_inputs: signature.inputs.len() as u32,
         n_declared_outputs: signature.outputs.len() as u32,
+        host_settings: facts.host_policy.map(|p| p.settings().clone()).unwrap_or_default(),
     }
 }
 
@@ -86,8 +89,18 @@ pub fn instance_facts(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
         profiles: facts.profiles.to_vec(),
         nice: facts.nice,
         secondary_devices: secondary.collect(),
-        host_policy: facts.host_policy.to_owned(),
+        host_policy: facts.host_policy.name.clone(),
+        host_settings: facts.host_policy.settings().clone(),
+        load_limit: facts.load_limit,
     }
+}
+
+/// The host policy of a message.
+///
+/// # Errors
+/// Settings that no server sends.
+pub fn host_policy(name: &str, settings: &BTreeMap<String, String>) -> Result<HostPolicy> {
+    HostPolicy::from_settings(name, settings).map_err(Error::internal)
 }
 
 pub fn probe_facts(facts: &ProbeFacts<'_>) -> messages::ProbeFacts {

@@ -61,7 +61,7 @@ const TABLE: &[FieldRow] = &[
     field_row(Server, "output", &["name", "data_type", "dims", "label_filename", "reshape.shape"]),
     field_row(Server, "output", &["is_shape_tensor"]),
     field_row(Backend, "", &["input.is_non_linear_format_io", "output.is_non_linear_format_io"]),
-    field_row(Server, "instance_group", &["name", "count", "gpus", "kind"]),
+    field_row(Server, "instance_group", &["name", "count", "gpus", "kind", "host_policy"]),
     field_row(
         Backend,
         "instance_group",
@@ -76,7 +76,6 @@ const TABLE: &[FieldRow] = &[
             "rate_limiter.resources.count",
             "rate_limiter.priority",
             "passive",
-            "host_policy",
         ],
     ),
     field_row(Unless(no_file), "", &["default_model_filename"]),

@@ -1,6 +1,9 @@
 //! The machine that configurations are checked against: its GPUs, and those below
-//! `--min-supported-compute-capability`.
+//! `--min-supported-compute-capability`; what flags say of its devices.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_proto::v2::ModelConfig;
 
 /// A GPU, as placement sees it.
@@ -34,13 +37,38 @@ pub struct MachineFacts {
     unsupported: Vec<MachineGpu>,
     /// `--min-supported-compute-capability`.
     min_compute: f64,
+    /// `--host-policy`, by name.
+    policies: BTreeMap<String, Arc<HostPolicy>>,
+    /// `--model-load-gpu-limit`, by GPU.
+    load_limits: BTreeMap<i32, f64>,
 }
 
 impl MachineFacts {
     pub fn new(mut found: Vec<MachineGpu>, min_compute: f64) -> Self {
         found.sort_by_key(|gpu| gpu.id);
         let (gpus, unsupported) = found.into_iter().partition(|gpu| gpu.supports(min_compute));
-        Self { gpus, unsupported, min_compute }
+        Self { gpus, unsupported, min_compute, ..Self::default() }
+    }
+
+    pub fn with_host_policies(mut self, policies: &BTreeMap<String, HostPolicy>) -> Self {
+        let shared = |(name, policy): (&String, &HostPolicy)| (name.clone(), policy.clone().into());
+        self.policies = policies.iter().map(shared).collect();
+        self
+    }
+
+    pub fn with_load_limits(mut self, limits: BTreeMap<i32, f64>) -> Self {
+        self.load_limits = limits;
+        self
+    }
+
+    /// The policy of this name, without settings if no flag has any.
+    pub fn host_policy(&self, name: &str) -> Arc<HostPolicy> {
+        self.policies.get(name).cloned().unwrap_or_else(|| Arc::new(HostPolicy::new(name)))
+    }
+
+    /// Share of the GPU's memory that may be in use when an instance is opened there.
+    pub fn load_limit(&self, device: i32) -> Option<f64> {
+        self.load_limits.get(&device).copied()
     }
 
     /// Names the GPUs that are not used in the log.
@@ -53,6 +81,14 @@ impl MachineFacts {
                 gpu.name,
                 gpu.compute_text(),
                 self.min_compute
+            );
+        }
+        for policy in self.policies.values() {
+            tracing::info!("Instances may have {}", policy.describe());
+        }
+        for gpu in self.load_limits.keys().filter(|gpu| !self.has_gpu(**gpu)) {
+            tracing::warn!(
+                "--model-load-gpu-limit has no effect for GPU {gpu}, which is not there or not used"
             );
         }
     }

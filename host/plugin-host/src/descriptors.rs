@@ -10,6 +10,7 @@ use std::path::Path;
 use std::ptr::null;
 use std::sync::Arc;
 use std::time::Duration;
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_device::InstanceStreams;
 use trtserver_plugin_api::abi::descriptors::{
     InstanceDesc, ModelDesc, SecondaryDevice, TensorDecl,
@@ -32,6 +33,8 @@ pub struct ModelFacts<'a> {
     pub n_instances: u32,
     /// Threads per instance.
     pub threads: u32,
+    /// With settings, and that of all instances; `None` if there is no such.
+    pub host_policy: Option<&'a HostPolicy>,
     /// From a completion of the configuration, for opening the model; may be null.
     pub state: *mut u8,
 }
@@ -196,8 +199,10 @@ pub struct InstanceFacts<'a> {
     pub profiles: &'a [String],
     /// Kind and id.
     pub secondary_devices: &'a [(String, i64)],
-    /// Name of the host policy.
-    pub host_policy: &'a str,
+    /// The executing thread is bound to it.
+    pub host_policy: &'a HostPolicy,
+    /// Share of the GPU's memory that may be in use when the instance is opened.
+    pub load_limit: Option<f64>,
     /// Streams of a GPU instance; else empty.
     pub streams: InstanceStreams,
     /// Nice value of the executing thread.
@@ -214,6 +219,7 @@ pub struct InstanceHold {
     _texts: Box<[CString]>,
     _profiles: Box<[Str]>,
     _secondary: Box<[SecondaryDevice]>,
+    _cores: Box<[u32]>,
 }
 
 impl InstanceHold {
@@ -222,9 +228,10 @@ impl InstanceHold {
         let scope = Scope::for_instance(facts.name, model);
         let kinds = facts.secondary_devices.iter().map(|(kind, _)| kind);
         let texts = facts.profiles.iter().chain(kinds).map(|text| c_text(text));
-        // Host policies have no settings here: there is no flag for them.
-        let policy = serde_json::json!({ facts.host_policy: {} }).to_string();
-        let own = [c_text(facts.name), c_text(&policy)];
+        let policy = facts.host_policy;
+        let cores: Box<[u32]> = policy.cores().into();
+        let policy_json = serde_json::json!({ &*policy.name: policy.settings() }).to_string();
+        let own = [c_text(facts.name), c_text(&policy_json)];
         let texts: Box<[CString]> = own.into_iter().chain(texts).collect();
         let (profiles, kinds) = texts[2..].split_at(facts.profiles.len());
         let profiles: Box<[Str]> = profiles.iter().map(str_view).collect();
@@ -242,10 +249,10 @@ impl InstanceHold {
             device_id: facts.device,
             passive: 0,
             device_uuid: facts.streams.gpu().map_or([0; 16], |gpu| gpu.device.uuid),
-            cpus: null(),
-            n_cpus: 0,
+            cpus: if cores.is_empty() { null() } else { cores.as_ptr() },
+            n_cpus: cores.len() as u32,
             threads: facts.threads.max(1),
-            numa_node: -1,
+            numa_node: policy.node().map_or(-1, |node| node as i32),
             max_rows: facts.max_rows.max(1),
             cu_context,
             cu_stream,
@@ -257,8 +264,8 @@ impl InstanceHold {
             secondary: secondary.as_ptr(),
             reserved: [0; 4],
         });
-        let (_texts, _profiles, _secondary) = (texts, profiles, secondary);
-        Self { desc, scope, _texts, _profiles, _secondary }
+        let (_texts, _profiles, _secondary, _cores) = (texts, profiles, secondary, cores);
+        Self { desc, scope, _texts, _profiles, _secondary, _cores }
     }
 
     pub fn desc(&self) -> *const InstanceDesc {

@@ -182,6 +182,22 @@ impl BackendInstance {
     }
 }
 
+/// Refuses an instance on a GPU of whose memory too much is in use.
+fn check_load_limit(facts: &InstanceFacts<'_>) -> Result<()> {
+    let Some((limit, gpu)) = facts.load_limit.zip(facts.streams.gpu()) else { return Ok(()) };
+    let (free, total) = gpu.device.memory_info()?;
+    let used = total.saturating_sub(free);
+    if used as f64 <= total as f64 * limit {
+        return Ok(());
+    }
+    let device = facts.device;
+    Err(Error::unavailable(format!(
+        "instance '{}' is not opened: {used} of {total} bytes of GPU {device} are in use, more than \
+         --model-load-gpu-limit={device}:{limit} allows; unload other models, or raise the limit",
+        facts.name
+    )))
+}
+
 /// An instance of a backend that declares `ANY_THREAD`, or an isolated one.
 pub struct AnyThread(BackendInstance);
 
@@ -243,6 +259,7 @@ impl LocalInstance {
         let backend = &model.backend;
         let parallel = backend.facts.flags & backend_flags::PARALLEL_OPEN != 0;
         let _one = (!parallel).then(|| backend.opening.lock());
+        check_load_limit(facts)?;
         let hold = InstanceHold::new(facts, scope);
         let mut handle = null_mut();
         let text = format!("instance '{}' of {}", facts.name, of.text());

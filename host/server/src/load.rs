@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_base::timer::DeadlineTimer;
 use trtserver_config::{ControlMode, ServerSettings, platform_config};
 use trtserver_device::{GpuDevice, GpuDriver};
@@ -113,7 +114,7 @@ pub fn create_loader(
             "Incomplete model configurations are completed (--strict-model-config=false)"
         );
     }
-    let machine = Arc::new(machine(settings));
+    let machine = Arc::new(machine(settings)?);
     machine.log();
     Ok(ModelLoader {
         backends,
@@ -176,14 +177,20 @@ fn link_roots(settings: &ServerSettings) -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
-/// The GPUs that instances may be placed on.
-fn machine(settings: &ServerSettings) -> MachineFacts {
+/// The GPUs that instances may be placed on, and what flags say of them and of the CPU.
+///
+/// # Errors
+/// A host policy names a core or a node that the process cannot use.
+fn machine(settings: &ServerSettings) -> Result<MachineFacts> {
+    settings.host_policies.values().try_for_each(HostPolicy::check_machine)?;
     let gpus = find_gpus().iter().map(|gpu| MachineGpu {
         id: gpu.ordinal,
         name: gpu.name.clone(),
         compute: gpu.compute_capability,
     });
-    MachineFacts::new(gpus.collect(), settings.min_compute_capability)
+    Ok(MachineFacts::new(gpus.collect(), settings.min_compute_capability)
+        .with_host_policies(&settings.host_policies)
+        .with_load_limits(settings.gpu_load_limits.clone()))
 }
 
 /// The GPUs of this process, which are logged.

@@ -64,16 +64,17 @@ typedef struct trts_instance_desc {
   uint64_t size;
   trts_scope *scope;
   trts_str name;
-  trts_str host_policy_json; /* {"NAME":{}}: the policy of the instance group, by default cpu, gpu_N or model */
+  trts_str host_policy_json; /* {"NAME":{"cpu-cores":"0-3"}}: the policy of the instance group, by default cpu, gpu_N or
+                                model, with its settings, to which the thread is bound */
   uint32_t kind;     /* TRTS_KIND_… */
   uint32_t ordinal;  /* among the model's open instances; that of a closed one is used again */
   int32_t device_id; /* GPU ordinal; -1 on the CPU */
   uint32_t passive;
   uint8_t device_uuid[16];
-  const uint32_t *cpus;
+  const uint32_t *cpus; /* of the policy; none: any */
   uint32_t n_cpus;
   uint32_t threads; /* that the framework may use for this instance; at least 1 */
-  int32_t numa_node;
+  int32_t numa_node; /* of the policy; -1: any */
   uint32_t max_rows; /* largest batch in rows; at least 1 */
   void *cu_context;  /* CUDA driver handles owned by the host, or null: primary context, */
   void *cu_stream;   /* compute stream, */

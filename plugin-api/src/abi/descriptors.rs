@@ -87,7 +87,8 @@ pub struct InstanceDesc {
     pub size: u64,
     pub scope: *mut Scope,
     pub name: Str,
-    /// `{"NAME":{}}`: the policy of the instance group, by default `cpu`, `gpu_N` or `model`.
+    /// `{"NAME":{"cpu-cores":"0-3"}}`: the policy of the instance group, by default `cpu`, `gpu_N` or
+    /// `model`, with its settings, to which the thread is bound.
     pub host_policy_json: Str,
     /// One of [`instance_kind`].
     pub kind: u32,
@@ -97,10 +98,12 @@ pub struct InstanceDesc {
     pub device_id: i32,
     pub passive: u32,
     pub device_uuid: [u8; 16],
+    /// The cores of the policy; none: any.
     pub cpus: *const u32,
     pub n_cpus: u32,
     /// Threads that the framework may use for this instance, at least 1.
     pub threads: u32,
+    /// The memory node of the policy; -1: any.
     pub numa_node: i32,
     /// Largest number of rows in one batch, at least 1.
     pub max_rows: u32,

@@ -6,7 +6,7 @@ use super::regions::Regions;
 use super::requested_exit::ProcessEnd;
 use super::requests::decode_request;
 use super::responses::ResponseSender;
-use crate::facts::batch_sizes_message;
+use crate::facts::{batch_sizes_message, host_policy};
 use crate::messages;
 use crate::messages::{ControlResponse, ExecuteBatch};
 use crate::wire::ReceiveOutcome;
@@ -182,6 +182,8 @@ impl Worker {
         // Before the backend starts threads, which inherit it: that of a load until the host ends
         // it. It may be refused, as it was in the host, since both processes have the same limits.
         let _ = rustix::process::setpriority_process(None, facts.nice);
+        let policy = host_policy(&facts.host_policy, &facts.host_settings)?;
+        policy.bind_thread()?;
         let gpu = facts.kind == instance_kind::GPU;
         let streams = InstanceStreams::for_instance(gpu, facts.device, model.priority)?;
         let secondary = facts.secondary_devices.iter();
@@ -199,7 +201,8 @@ impl Worker {
             max_rows: facts.max_rows,
             profiles: &facts.profiles,
             secondary_devices: &secondary,
-            host_policy: &facts.host_policy,
+            host_policy: &policy,
+            load_limit: facts.load_limit,
             streams: streams.clone(),
             nice: facts.nice,
             drain: Duration::MAX,

@@ -1,6 +1,7 @@
 //! The model of the child: decodes the facts of the model and opens it.
 
 use super::unread::Streams;
+use crate::facts::host_policy;
 use crate::messages;
 use prost::Message;
 use std::path::Path;
@@ -60,6 +61,8 @@ impl<'a> Facts<'a> {
             signature: &self.declared,
             n_instances: message.n_instances,
             threads: message.threads,
+            // The thread is bound to it.
+            host_policy: None,
             // It was completed by another process.
             state: std::ptr::null_mut(),
         })
@@ -171,6 +174,8 @@ impl OpenModel {
         let priority = priority(&facts.config);
         let policy = facts.config.model_transaction_policy.as_ref();
         let decoupled = policy.is_some_and(|policy| policy.decoupled);
+        // Threads that the backend starts now inherit it.
+        host_policy("", &message.host_settings)?.bind_thread()?;
         let model = facts
             .with(|facts| BackendModel::open_locally(backend, facts, &CancelFlag::default()))?;
         let (version, streams) = (message.version, Streams::new(preserves_order(&facts.config)));

@@ -2,6 +2,7 @@
 //! records and metrics.
 
 use super::FailureMessage;
+use std::collections::BTreeMap;
 
 /// Host to child, over the control connection.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -255,6 +256,9 @@ pub struct ModelFacts {
     pub n_declared_inputs: u32,
     #[prost(uint32, tag = "12")]
     pub n_declared_outputs: u32,
+    /// Settings of the host policy that all instances have.
+    #[prost(btree_map = "string, string", tag = "13")]
+    pub host_settings: BTreeMap<String, String>,
 }
 
 /// A tensor of `request::Signature`, without a batch dimension.
@@ -299,6 +303,11 @@ pub struct InstanceFacts {
     pub secondary_devices: Vec<SecondaryDevice>,
     #[prost(string, tag = "10")]
     pub host_policy: String,
+    #[prost(btree_map = "string, string", tag = "11")]
+    pub host_settings: BTreeMap<String, String>,
+    /// Share of the GPU's memory that may be in use when the instance is opened.
+    #[prost(double, optional, tag = "12")]
+    pub load_limit: Option<f64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -72,12 +72,6 @@ const TABLE: &[UnsupportedField] = &[
         action: Warn,
         consequence: "instances execute as soon as they are idle",
     },
-    UnsupportedField {
-        field: "instance_group.host_policy",
-        is_set: |c| c.instance_group.iter().any(|group| !group.host_policy.is_empty()),
-        action: Warn,
-        consequence: "instances run on any CPU core",
-    },
 ];
 
 /// A warning or an error for each row that applies.

@@ -1,6 +1,9 @@
 //! Expands the instance groups of a normalised configuration into single instances.
 
 use super::priority::InstancePriority;
+use std::sync::Arc;
+use trtserver_base::host_policy::HostPolicy;
+use trtserver_model_config::MachineFacts;
 use trtserver_plugin_host::load_priority::model_nice;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
@@ -18,8 +21,8 @@ pub struct InstancePlan {
     pub profiles: Vec<String>,
     /// Kind and id of further devices.
     pub secondary_devices: Vec<(String, i64)>,
-    /// Name of the host policy: that of the group, or that of the kind.
-    pub host_policy: String,
+    /// The policy that the group names, or that of the kind.
+    pub host_policy: Arc<HostPolicy>,
     pub priority: InstancePriority,
     /// Niceness of its thread.
     pub nice: i32,
@@ -52,11 +55,11 @@ impl InstancePlan {
 }
 
 /// All instances of a model: `count` for each group, and for each GPU of a GPU group. `max_asked`:
-/// a model of the server has `PRIORITY_MAX`. `file_on` returns the model file for a device.
-pub fn plan_instances<'a>(
-    config: &'a ModelConfig,
+/// a model of the server has `PRIORITY_MAX`.
+pub fn plan_instances(
+    config: &ModelConfig,
     max_asked: bool,
-    file_on: impl Fn(i32) -> &'a str,
+    machine: &MachineFacts,
 ) -> Vec<InstancePlan> {
     let mut plans = Vec::new();
     let priority = InstancePriority::from_config(config);
@@ -72,14 +75,14 @@ pub fn plan_instances<'a>(
                     name: format!("{}_{i}_{suffix}", group.name),
                     kind,
                     device,
-                    file: file_on(device).to_owned(),
+                    file: machine.model_file(config, device).to_owned(),
                     profiles: group.profile.clone(),
                     secondary_devices: secondary.clone(),
                     host_policy: match (&*group.host_policy, kind) {
-                        ("", Kind::Gpu) => format!("gpu_{device}"),
-                        ("", Kind::Model) => "model".to_owned(),
-                        ("", _) => "cpu".to_owned(),
-                        (named, _) => named.to_owned(),
+                        ("", Kind::Gpu) => machine.host_policy(&format!("gpu_{device}")),
+                        ("", Kind::Model) => machine.host_policy("model"),
+                        ("", _) => machine.host_policy("cpu"),
+                        (named, _) => machine.host_policy(named),
                     },
                     priority,
                     nice: model_nice(priority.nice(max_asked)),

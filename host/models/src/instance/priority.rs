@@ -2,6 +2,7 @@
 //! streams.
 
 use trtserver_base::error::{Error, Result};
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_device::StreamPriority;
 use trtserver_plugin_host::load_priority::server_nice;
 use trtserver_proto::v2::ModelConfig;
@@ -46,24 +47,29 @@ impl InstancePriority {
     }
 }
 
-/// Calls `open` at the niceness of a model's instances, which threads that it starts inherit. On a
-/// thread of its own unless that is the server's niceness: this thread may be unable to take
-/// another one back.
+/// Calls `open` at the niceness of a model's instances and with their host policy, which threads
+/// that it starts inherit. On a thread of its own unless these are the server's: this thread may be
+/// unable to take another niceness back.
 ///
 /// # Errors
-/// The system starts no further thread.
-pub fn open_at_niceness<T: Send>(
+/// The system starts no further thread, or refuses the policy.
+pub fn open_as_instances<T: Send>(
     nice: i32,
+    policy: Option<&HostPolicy>,
     stack: usize,
     open: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
-    if nice == server_nice() {
+    let policy = policy.filter(|policy| policy.has_settings());
+    if nice == server_nice() && policy.is_none() {
         return open();
     }
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("open".into()).stack_size(stack);
         let opened = thread.spawn_scoped(scope, || {
-            set_niceness(nice);
+            if nice != server_nice() {
+                set_niceness(nice);
+            }
+            policy.map_or(Ok(()), HostPolicy::bind_thread)?;
             open()
         });
         let failed =

@@ -40,6 +40,8 @@ pub struct InstanceWorker {
     /// Index among the model's instances; also its shard of the statistics.
     pub ordinal: usize,
     pub threads: u32,
+    /// Share of the GPU's memory that may be in use when the instance is opened.
+    pub load_limit: Option<f64>,
     pub version: i64,
     pub model: Arc<BackendModel>,
     pub signature: Arc<ModelSignature>,
@@ -120,21 +122,29 @@ impl InstanceWorker {
             Some(_) => self.plan.nice,
             None => set_niceness(self.plan.nice),
         };
+        if self.is_bound() {
+            self.plan.host_policy.bind_thread()?;
+        }
         self.stats.placed(self.ordinal, self.gpu_uuid());
         self.stats.set_decoupled(self.decoupled);
         let streams = InstanceStreams::for_instance(gpu, self.plan.device, priority.stream())?;
         tracing::info!(
-            "model '{}' instance {}: nice value {nice}{}",
+            "model '{}' instance {}: nice value {nice}{}{}",
             self.signature.model,
             self.plan.name,
-            streams.priority().map_or(String::new(), |p| format!(", stream priority {p}"))
+            streams.priority().map_or(String::new(), |p| format!(", stream priority {p}")),
+            match self.plan.host_policy.has_settings() {
+                true => format!(", {}", self.plan.host_policy.describe()),
+                false => String::new(),
+            }
         );
         let facts = InstanceFacts {
             name: &self.plan.name,
             kind: self.plan.kind as u32,
             ordinal: self.ordinal as u32,
             device: self.plan.device,
-            threads: self.threads,
+            threads: self.plan.host_policy.limit_threads(self.threads),
+            load_limit: self.load_limit,
             max_rows: self.signature.max_batch_size.max(1),
             profiles: &self.plan.profiles,
             secondary_devices: &self.plan.secondary_devices,
@@ -175,6 +185,12 @@ impl InstanceWorker {
         Ok((WorkerGpu { _watch: watch, _streams: streams }, instance))
     }
 
+    /// Whether this thread runs on cores of its own; of an isolated model the thread of its process
+    /// does.
+    fn is_bound(&self) -> bool {
+        self.plan.host_policy.has_settings() && !self.model.is_isolated()
+    }
+
     /// UUID of the instance's GPU, also if another process executes the instance.
     fn gpu_uuid(&self) -> Option<String> {
         let gpu = (self.plan.kind == Kind::Gpu)
@@ -183,8 +199,10 @@ impl InstanceWorker {
     }
 
     fn serve(self, instance: BackendInstance) {
-        // A network thread has neither this thread's niceness nor its streams nor a larger stack.
+        // A network thread has neither this thread's niceness nor its cores nor its streams nor a
+        // larger stack.
         let inline = self.plan.nice == load_priority::server_nice()
+            && !self.is_bound()
             && self.plan.kind != Kind::Gpu
             && self.model.backend.facts.stack_bytes <= DEFAULT_STACK;
         match AnyThread::new(instance) {

@@ -53,6 +53,7 @@ pub fn autocomplete_config(
         signature: &signature,
         n_instances: 1,
         threads: 1,
+        host_policy: None,
         state: std::ptr::null_mut(),
     };
     let configured = config.max_batch_size;

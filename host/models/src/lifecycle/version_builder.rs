@@ -12,7 +12,7 @@ use crate::instance::group::{InstancePlan, plan_instances};
 use crate::instance::limit::{InstanceLimit, InstanceReservation};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::load_progress::LoadProgress;
-use crate::instance::priority::open_at_niceness;
+use crate::instance::priority::open_as_instances;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::InstanceWorker;
 use parking_lot::Mutex;
@@ -22,6 +22,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::host_policy::HostPolicy;
 use trtserver_base::ledger::LedgerOwner;
 use trtserver_base::stats::VersionStats;
 use trtserver_base::timer::DeadlineTimer;
@@ -71,8 +72,7 @@ pub struct VersionBuilder {
 
 impl VersionBuilder {
     pub fn plans(&self) -> Vec<InstancePlan> {
-        let file_on = |device| self.machine.model_file(&self.config, device);
-        plan_instances(&self.config, self.max_priority_in_use, file_on)
+        plan_instances(&self.config, self.max_priority_in_use, &self.machine)
     }
 
     /// What the completion of the configuration handed over for opening version `number` from
@@ -109,7 +109,8 @@ impl VersionBuilder {
                 config: &self.config,
                 signature,
                 n_instances: plans.iter().filter(|of| of.file == plan.file).count() as u32,
-                threads: threads_each(plans.len()),
+                threads: plan.host_policy.limit_threads(threads_each(plans.len())),
+                host_policy: shared_policy(plans),
                 state: completed.as_ref().map_or(std::ptr::null_mut(), CompletedConfig::state),
             };
             let in_process = self.cancel.calls(&self.backend, &self.config)?;
@@ -148,7 +149,11 @@ impl VersionBuilder {
         let measures = self.measure_gpus(&plans)?;
         let nice = plans.first().map_or_else(load_priority::server_nice, |plan| plan.nice);
         let stack = self.backend.facts.stack_bytes;
-        let models = open_at_niceness(nice, stack, || {
+        self.warn_of_policies();
+        // The process of an isolated model binds its own threads.
+        let isolation = choose_isolation(&self.config, self.backend.isolation)?;
+        let policy = shared_policy(&plans).filter(|_| isolation == Isolation::None);
+        let models = open_as_instances(nice, policy, stack, || {
             self.open_models(&signature, number, dir_name, &plans)
         })?;
         let Some(first) = models.first() else {
@@ -287,6 +292,7 @@ impl VersionBuilder {
             let (ordinal, alive) = instances.add(plan.clone());
             numbers.push(ordinal);
             let worker = InstanceWorker {
+                load_limit: self.machine.load_limit(plan.device),
                 plan,
                 ordinal,
                 threads: *threads,
@@ -342,6 +348,19 @@ impl VersionBuilder {
         Ok(numbers)
     }
 
+    /// A policy without settings changes nothing, which may be a misspelling.
+    fn warn_of_policies(&self) {
+        let named = self.config.instance_group.iter().map(|group| &*group.host_policy);
+        let named: BTreeSet<_> = named.filter(|name| !name.is_empty()).collect();
+        for name in named.into_iter().filter(|name| !self.machine.host_policy(name).has_settings())
+        {
+            tracing::warn!(
+                "model '{}': its host policy '{name}' has no settings; --host-policy={name},cpu-cores=… gives it some",
+                self.config.name
+            );
+        }
+    }
+
     fn subject(&self, number: i64) -> String {
         format!("model '{}' version {number}", self.config.name)
     }
@@ -375,6 +394,13 @@ impl VersionBuilder {
             _ => Ok(()),
         }
     }
+}
+
+/// The policy with settings that all instances have.
+fn shared_policy(plans: &[InstancePlan]) -> Option<&HostPolicy> {
+    let first = &plans.first()?.host_policy;
+    let shared = first.has_settings() && plans.iter().all(|plan| plan.host_policy == *first);
+    shared.then_some(&**first)
 }
 
 /// What all instances of a version share.

@@ -88,24 +88,17 @@ pub(super) const DEVICES: &[FlagSpec] = &[
         "model-load-gpu-limit",
         FlagKind::Text("GPU:FRACTION"),
         "",
-        "Refuse model loads when a GPU's memory use is above the limit",
+        "Refuse to open an instance on a GPU of whose memory more than this share is in use",
     )
-    .repeats()
-    .unsupported(
-        &[],
-        "a limit of GPU memory for loads: a load is refused only when the GPU has too little memory left",
-    ),
+    .repeats(),
     flag_spec(
         "host-policy",
-        FlagKind::Text("NAME,KEY=VALUE"),
+        FlagKind::Text("NAME,SETTING=VALUE"),
         "",
-        "CPU cores and memory nodes of instances",
+        "CPU cores (cpu-cores=0-3,8) or memory node (numa-node=0) of the instances with this policy: \
+         host_policy of their group, else cpu, gpu_N or model",
     )
-    .repeats()
-    .unsupported(
-        &[],
-        "host policies: instances run on all CPU cores of the process, which taskset or numactl can restrict",
-    ),
+    .repeats(),
     flag_spec(
         "allow-client-shm",
         FlagKind::Bool,
