@@ -64,6 +64,7 @@ mod v1_http;
 mod v2_grpc;
 mod v2_http;
 mod warmup;
+mod zoo;
 
 /// A file that no `mod` names would never be compiled, and its tests would be missing without
 /// notice.
