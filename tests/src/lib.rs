@@ -19,6 +19,7 @@ pub mod attack; // hostile traffic beside well-behaved clients
 mod compile; // C and C++ sources to shared libraries
 pub mod control; // model control
 pub mod custom; // libraries of the legacy interface
+pub mod envoy; // a real proxy before three servers
 pub mod fake_gcs; // Google Cloud Storage
 pub mod fakes; // fake GPU libraries
 mod fixture; // the models of the protocol tests
@@ -38,6 +39,7 @@ mod process; // a child process and its output
 mod python; // runs the scripts of the real clients
 pub mod reloads; // a model that is reloaded under full load
 mod repository; // a temporary model repository
+pub mod rolling_restart; // three servers restarted under load
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
 pub mod service; // one address for several servers

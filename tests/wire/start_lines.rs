@@ -4,8 +4,9 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use trtserver_tests::fakes::Fakes;
 use trtserver_tests::http1::request;
-use trtserver_tests::{Connection, Process, Repository, TIMEOUT, backends, dist, folder};
+use trtserver_tests::{Connection, Process, Repository, TIMEOUT, backends, dist, folder, root};
 
 /// A start line of Triton.
 struct StartLine {
@@ -151,6 +152,10 @@ const METRICS: &[&str] = &[
     "nv_inference_load_ratio_bucket",
     "nv_cpu_utilization",
     "nv_cpu_memory_used_bytes",
+    "nv_inference_first_response_histogram_ms_bucket",
+    "nv_gpu_utilization",
+    "nv_gpu_memory_used_bytes",
+    "nv_gpu_power_usage",
 ];
 
 /// The install with Triton's paths.
@@ -164,7 +169,8 @@ fn triton_root(dir: &Path) -> PathBuf {
 
 impl StartLine {
     /// The line with this repository, on free ports of the loopback interface.
-    fn command(&self, root: &Path, models: &Path) -> Command {
+    /// `fakes`: the libraries of a machine with a GPU.
+    fn command(&self, root: &Path, models: &Path, fakes: &Fakes) -> Command {
         let place = |text: &str| {
             let text = text.replace(self.models, &models.display().to_string());
             text.replace("/opt/tritonserver", &root.display().to_string())
@@ -195,10 +201,12 @@ impl StartLine {
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", root.join("bin").display()));
         command.envs(self.env.iter().copied()).current_dir(root);
+        command.env("LD_LIBRARY_PATH", fakes.path("")).env("FAKE_CUDA_VISIBLE", "0");
+        command.env("FAKE_CUDA_DEVICES", "Fake A/7.5/1024").env("FAKE_NVML_DEVICES", "1");
         command
     }
 
-    fn check(&self) {
+    fn check(&self, fakes: &Fakes) {
         let who = self.who;
         let (dir, models) = (folder(), Repository::new());
         models.copy(Path::new("tests/models/identity_fp32"));
@@ -207,7 +215,7 @@ impl StartLine {
             "identity_fp32/config.pbtxt",
             "backend: \"onnxruntime\"\nmax_batch_size: 8\ninstance_group { kind: KIND_MODEL }\n",
         );
-        let process = Process::spawn(self.command(&triton_root(dir.path()), models.path()));
+        let process = Process::spawn(self.command(&triton_root(dir.path()), models.path(), fakes));
         let ready = |out: &str| out.lines().any(|line| line == "ready").then_some(());
         process.stdout_until("line `ready`", ready);
         let address = |kind: &str| {
@@ -252,7 +260,35 @@ impl StartLine {
 
 #[test]
 fn charts_and_runtimes_start_probe_and_measure_the_server_unchanged() {
+    let fakes = Fakes::new();
     for line in LINES {
-        line.check();
+        line.check(&fakes);
     }
+}
+
+#[test]
+fn page_of_charts_has_what_was_run() {
+    let page = std::fs::read_to_string(root().join("docs/charts.md")).expect("the page");
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with('|')).map(cells).collect();
+    for line in LINES {
+        // Line breaks and what comes before and after the program are the shell's.
+        let words = match line.start {
+            Start::Words(words) => words.join(" "),
+            Start::Shell(script) => {
+                script.split("exec ").last().unwrap_or(script).replace("\\\n", "")
+            }
+        };
+        let probes = line.probes.iter().map(|path| path.rsplit('/').next().unwrap_or(path));
+        let probes = probes.collect::<Vec<_>>().join(", ");
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let row = ["", line.who, &format!("`{words}`"), &probes, ""].map(str::to_owned).to_vec();
+        assert!(rows.contains(&row), "docs/charts.md has no row\n{}", row.join(" | "));
+    }
+    let shown = page.split("## Metric names").nth(1).expect("the section").split('`');
+    let shown = shown.skip(1).step_by(2).filter(|name| !name.contains('…'));
+    let (mut shown, mut checked) = (shown.collect::<Vec<_>>(), METRICS.to_vec());
+    shown.sort_unstable();
+    checked.sort_unstable();
+    assert_eq!(shown, checked);
 }

@@ -2,7 +2,8 @@
 //!
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's;
 //! `kserve` has the clients of KServe and MLServer; `s3` has a server with the interface of S3;
-//! `triton` has what models of Triton's Python backend import; `build` has build tools. Each is in
+//! `triton` has what models of Triton's Python backend import; `build` has build tools;
+//! `envoy` has a proxy. Each is in
 //! `target/python/` with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
@@ -87,6 +88,10 @@ pub const BUILD: Environment = Environment {
     proof: "import cmake, ninja, pkgconf",
     x86_64_only: false,
 };
+
+/// The proxy of the rolling restart.
+pub const ENVOY: Environment =
+    Environment { name: "envoy", oldest: 9, newest: 13, proof: "import envoy", x86_64_only: false };
 
 /// What packages are built and checked with.
 pub const PACKAGE: Environment = Environment {

@@ -1,10 +1,12 @@
 //! `cargo xtask soak`: a million requests to the release server; checks every response and the
 //! memory use. With `-- --attack`: hostile traffic beside well-behaved clients; `-- --repository`
-//! and `-- --reloads`: models that change under load.
+//! and `-- --reloads`: models that change under load; `-- --rolling-restart`: three servers behind
+//! Envoy.
 
 use crate::build;
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
+use crate::python;
 use crate::runtimes;
 use std::process::Command;
 
@@ -27,5 +29,10 @@ pub fn soak(paths: &Paths, arguments: &[String]) -> Result<()> {
     say("soak: running (a few minutes)");
     let mut command = Command::new(built.join("soak"));
     command.env("TRTSERVER_DIST", &install).args(arguments);
+    let given = std::env::var_os("TRTSERVER_ENVOY").is_some();
+    if arguments.iter().any(|argument| argument == "--rolling-restart") && !given {
+        let interpreter = python::environment(paths, &python::ENVOY)?;
+        command.env("TRTSERVER_ENVOY", interpreter.with_file_name("envoy"));
+    }
     run(&mut command, "a response was wrong or missing, or memory grew: see above")
 }

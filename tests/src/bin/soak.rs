@@ -1,16 +1,19 @@
 //! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test;
 //! `soak --repository` and `soak --reloads`: models that change under load; `soak --certificates`:
-//! certificates that change under load. Exits with status 1 if a response was wrong or missing, or
+//! certificates that change under load; `soak --rolling-restart`: three servers behind Envoy, with
+//! and without a drain delay. Exits with status 1 if a response was wrong or missing, or
 //! a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names
 //! the install.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use trtserver_tests::rolling_restart::restart_behind_envoy;
 use trtserver_tests::tls::rotate;
 use trtserver_tests::{attack, live_repository, reloads, soak};
 
 const USAGE: &str = "usage: soak [--requests N] | soak --attack [--seconds N] [--only NAME] | \
-                     soak --repository [--seconds N] | soak --reloads [N] | soak --certificates [--seconds N]";
+                     soak --repository [--seconds N] | soak --reloads [N] | soak --certificates [--seconds N] | \
+                     soak --rolling-restart [N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +31,8 @@ fn main() -> ExitCode {
         ["--certificates", "--seconds", number] => {
             number.parse().map_or_else(|_| usage(), rotate_certificates)
         }
+        ["--rolling-restart"] => restart_servers(100_000),
+        ["--rolling-restart", number] => number.parse().map_or_else(|_| usage(), restart_servers),
         ["--attack", options @ ..] => run_attack(options),
         _ => usage(),
     }
@@ -101,6 +106,14 @@ fn rotate_certificates(seconds: u64) -> ExitCode {
     }
     let right = report.failed == 0 && report.seen == report.certificates;
     if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The servers lose no request with a delay; without, what they lose is printed.
+fn restart_servers(requests: u64) -> ExitCode {
+    let with = restart_behind_envoy(3, requests);
+    println!("{with}");
+    println!("{}", restart_behind_envoy(0, requests));
+    if with.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run_soak(requests: u64) -> ExitCode {
