@@ -9,7 +9,7 @@ use trtserver_tests::{Running, Server, folder, python, python_v2, root};
 
 /// Runs the script with these names.
 fn fetch(names: &[&str], models: &Path, packages: &Path) -> Output {
-    let program = python("build").expect("an environment of build tools");
+    let program = python("build").unwrap_or_else(|| panic!("no environment of build tools"));
     let mut command = Command::new(program);
     command.arg(root().join("examples/zoo/fetch.py")).args(names);
     command.arg("--into").arg(models).arg("--packages").arg(packages);
@@ -26,11 +26,13 @@ fn fetched(server: Server, names: &[&str]) -> Server {
 
 /// The sections of the page for which `wanted` is true print what they show.
 fn prints_as_shown(server: &Running, wanted: impl Fn(&str) -> bool) {
-    let page = fs::read_to_string(root().join("docs/examples.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/examples.md"));
+    let page = page.unwrap_or_else(|e| panic!("docs/examples.md: {e}"));
     let sections = page.split_inclusive("\n## ").filter(|section| wanted(section));
     let dir = folder();
     let copy = dir.path().join("page.md");
-    fs::write(&copy, sections.collect::<String>()).unwrap();
+    let written = fs::write(&copy, sections.collect::<String>());
+    written.unwrap_or_else(|e| panic!("{}: {e}", copy.display()));
     let samples = format!("--set=SAMPLES={}", dir.path().display());
     python_v2(server, "run_docs.py", &[&samples, &copy.display().to_string()]);
 }
