@@ -353,10 +353,19 @@ fn grpc_status(block: &[u8]) -> Option<u8> {
         (0b011111, 6),
     ];
     let at = block.windows(GRPC_STATUS.len()).position(|part| part == GRPC_STATUS)?;
-    let value = block.get(at + GRPC_STATUS.len()..at + GRPC_STATUS.len() + 2)?;
-    let padded = |(code, bits): (u8, u32)| code << (8 - bits) | (0xff >> bits);
-    let digit = codes.iter().position(|code| *value == [0x81, padded(*code)])?;
-    Some(digit as u8)
+    let (length, value) = block.get(at + GRPC_STATUS.len()..)?.split_first()?;
+    let value = value.get(..usize::from(length.checked_sub(0x80)?))?;
+    let mut bits = value.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+    let (mut status, mut code) = (None, (0, 0));
+    // What is left of the last byte is no digit.
+    while let Some(bit) = bits.next() {
+        code = (code.0 << 1 | bit, code.1 + 1);
+        if let Some(digit) = codes.iter().position(|known| *known == code) {
+            status = Some(10 * status.unwrap_or(0) + digit as u8);
+            code = (0, 0);
+        }
+    }
+    status
 }
 
 fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {

@@ -56,6 +56,7 @@ mod start_lines;
 mod telemetry;
 mod tensorrt;
 mod tls;
+mod tokens;
 mod triton_backends;
 mod trtis_start;
 mod unread_responses;

@@ -22,9 +22,18 @@ pub enum Code {
     ResourceExhausted,
     /// The client sent the request too slowly.
     RequestTimeout,
+    /// The request needs a token.
+    Unauthenticated,
+    /// The name of the caller may not do this.
+    PermissionDenied,
 }
 
 impl Code {
+    /// The caller may not do what the request asks for.
+    pub fn is_access_refusal(self) -> bool {
+        matches!(self, Self::Unauthenticated | Self::PermissionDenied)
+    }
+
     /// As Triton writes it before the text of an error in its log.
     pub fn name(self) -> &'static str {
         match self {
@@ -38,6 +47,8 @@ impl Code {
             Self::Cancelled => "Cancelled",
             Self::ResourceExhausted => "Resource exhausted",
             Self::RequestTimeout => "Request timeout",
+            Self::Unauthenticated => "Unauthenticated",
+            Self::PermissionDenied => "Permission denied",
         }
     }
 }

@@ -3,7 +3,8 @@
 //! - [`error`]: one error type, a code and a message; the frontends map codes to statuses.
 //! - [`clock`], [`timer`]: CLOCK_MONOTONIC, and callbacks at deadlines.
 //! - [`stats`]: counters and latency histograms of model versions, merged when they are read.
-//! - [`tls_stats`]: counters of the handshakes and certificates of a listener.
+//! - [`tls_stats`]: counters of the handshakes and certificates of a listener; [`access_stats`]: of
+//!   refused requests.
 //! - [`budget`]: bytes that requests and responses may hold; [`ledger`]: who holds which bytes.
 //! - [`arena`]: memory that the server shares with the processes of isolated models.
 //! - [`heap`], [`reclaim`], [`upkeep`]: the allocator's free memory, large memory that a thread of
@@ -12,6 +13,7 @@
 //! - [`cancel_flag`], [`state`], [`request_id`]: a load that is broken off, the phase of the
 //!   server, the id of a request in log lines.
 
+pub mod access_stats;
 pub mod arena;
 pub mod budget;
 pub mod cancel_flag;

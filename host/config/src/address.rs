@@ -40,7 +40,7 @@ impl ListenAddress {
         a == b || is_all(a) || is_all(b)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return parse_unix_path(path);
         }

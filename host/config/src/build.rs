@@ -1,5 +1,6 @@
 //! Settings from the values of flags.
 
+use super::access_settings::{AccessSettings, access_settings};
 use super::address::{grpc_addresses_beside, parse_addresses};
 use super::backend_config::backend_config;
 use super::device_flags::{gpu_load_limits, gpu_pools, host_policies};
@@ -42,13 +43,14 @@ pub fn build_settings(
     );
     let grpc_addresses = parse_addresses(v, "grpc-address")?;
     let allow_grpc = v.bool("allow-grpc")? && grpc_port.is_some();
+    let access = access_settings(v)?;
     let allow_uploaded_code = match flags.get("allow-uploaded-code") {
         Some(_) => v.bool("allow-uploaded-code")?,
-        None => {
+        None => is_control_private(&access).unwrap_or_else(|| {
             let http = allow_http && http_port.is_some();
             are_loads_private(http, &http_addresses, http_restricted.as_ref())
                 && are_loads_private(allow_grpc, &grpc_addresses, grpc_restricted.as_ref())
-        }
+        }),
     };
     let release = env("TENSORRT_SERVER_VERSION").filter(|version| !version.is_empty());
     Ok(ServerSettings {
@@ -132,6 +134,7 @@ pub fn build_settings(
         decode_thread_count: v.optional_number("decode-thread-count")?,
         connections: connection_settings(v)?,
         tls: tls_settings(flags, v)?,
+        access,
         allow_metrics: v.bool("allow-metrics")?,
         metrics_addresses,
         metrics_port: v.number("metrics-port")?,
@@ -166,6 +169,11 @@ fn are_loads_private(
     let has_key =
         restricted.is_some_and(|groups| groups.for_group(ApiGroup::ModelRepository).is_some());
     !served || has_key || addresses.iter().all(ListenAddress::is_local)
+}
+
+/// Whether no other machine can send load requests to the control listener; `None` without one.
+fn is_control_private(access: &AccessSettings) -> Option<bool> {
+    access.control.as_ref().map(|control| control.address.is_local())
 }
 
 fn header_forward(flag: &str, v: &FlagValues) -> Result<Option<HeaderPattern>, String> {

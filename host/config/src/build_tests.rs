@@ -97,6 +97,11 @@ fn defaults() -> ServerSettings {
             handshake_timeout: Some(Duration::from_secs(10)),
             max_handshakes: 1024,
         },
+        access: AccessSettings {
+            auth_file: None,
+            reload_interval: Some(Duration::from_secs(10)),
+            control: None,
+        },
         http_header_forward: None,
         grpc_header_forward: None,
         http_restricted: None,

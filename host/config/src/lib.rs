@@ -5,7 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+mod access_settings;
 mod address;
+mod auth_file;
+mod auth_scope;
 mod backend_config;
 mod build;
 pub mod cli;
@@ -24,7 +27,12 @@ mod testing;
 mod tls_settings;
 mod values;
 
+pub use access_settings::{AccessSettings, ControlAddress};
 pub use address::ListenAddress;
+pub use auth_file::{
+    ANONYMOUS, AuthCredential, AuthFile, AuthName, CertificateName, MAX_AUTH_FILE,
+};
+pub use auth_scope::{AccessKind, AccessScope, AccessedModels, ModelPattern, NeededScope};
 pub use backend_config::{BackendConfig, backend_settings};
 pub use cli::BuildFacts;
 pub use header_pattern::HeaderPattern;

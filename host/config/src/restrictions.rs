@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-/// The groups of endpoints, in the order of the flags' documentation.
+/// The groups of endpoints, in the order of the flags' documentation. The last one is not Triton's:
+/// only `--auth-file` knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiGroup {
     Health,
@@ -15,8 +16,35 @@ pub enum ApiGroup {
     Statistics,
     Trace,
     Logging,
+    Metrics,
 }
 
+impl ApiGroup {
+    pub const ALL: [Self; GROUPS.len() + 1] = [
+        Self::Health,
+        Self::Metadata,
+        Self::Inference,
+        Self::SharedMemory,
+        Self::ModelConfig,
+        Self::ModelRepository,
+        Self::Statistics,
+        Self::Trace,
+        Self::Logging,
+        Self::Metrics,
+    ];
+
+    /// As flags and the auth file write it.
+    pub fn name(self) -> &'static str {
+        let known = GROUPS.iter().find(|(_, group)| *group == self);
+        known.map_or("metrics", |(name, _)| name)
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.name() == name)
+    }
+}
+
+/// Those that can be restricted by a header.
 const GROUPS: [(&str, ApiGroup); 9] = [
     ("health", ApiGroup::Health),
     ("metadata", ApiGroup::Metadata),
@@ -103,7 +131,7 @@ impl ApiRestrictions {
     }
 
     pub fn for_group(&self, group: ApiGroup) -> Option<&HeaderRestriction> {
-        self.0[group as usize].as_ref()
+        self.0.get(group as usize)?.as_ref()
     }
 }
 

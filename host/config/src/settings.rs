@@ -1,6 +1,7 @@
 //! Settings of the server, as `build` makes them from flags.
 
 use super::ProgramName;
+use super::access_settings::AccessSettings;
 use super::address::ListenAddress;
 use super::backend_config::BackendConfig;
 use super::header_pattern::HeaderPattern;
@@ -129,6 +130,7 @@ pub struct ServerSettings {
 
     pub connections: ConnectionSettings,
     pub tls: TlsSettings,
+    pub access: AccessSettings,
 
     pub allow_metrics: bool,
     pub metrics_addresses: Vec<ListenAddress>,

@@ -36,6 +36,16 @@ pub enum Change {
     Unload,
 }
 
+impl Change {
+    /// In the audit line.
+    pub fn audited(self) -> &'static str {
+        match self {
+            Self::Load => "load model",
+            Self::Unload => "unload model",
+        }
+    }
+}
+
 /// Loads or unloads a model; returns when that is complete.
 pub async fn control_model(ctx: &FrontendContext, name: &str, change: Change) -> Result<()> {
     ctx.refuse_when_exiting()?;

@@ -50,7 +50,9 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
         received_ns: u64,
     ) -> Result<(Self, RequestPlan), InferFailure> {
         let id = header.as_ref().map_or(0, |h| h.id);
-        let found = request::find_version(&ctx.models, model, version)
+        let found = ctx
+            .check_model(model)
+            .and_then(|()| request::find_version(&ctx.models, model, version))
             .map_err(|error| InferFailure { error, id, request_id: 0 })?;
         let served = found.executing(&header.as_ref().map(sequence).unwrap_or_default());
         let (header, unreadable) = match header {

@@ -2,11 +2,13 @@
 //! §4.2).
 
 use trtserver_base::error::{Code, Error, Result};
+use trtserver_config::{AccessedModels, ApiGroup};
 use trtserver_proto::v1::SharedMemoryRegion;
 use trtserver_proto::v1::shared_memory_region::{
     CudaSharedMemory, SharedMemoryTypes, SystemSharedMemory,
 };
 use trtserver_request::shared_memory::{RegisterError, UseError};
+use trtserver_wire::access::EndpointAccess;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::regions::{cuda_not_opened, not_opened, not_usable, open_cuda};
 use trtserver_wire::shared_memory::CudaMemory;
@@ -33,6 +35,23 @@ pub enum RegionControl<'a> {
     },
     UnregisterAll,
     Status,
+}
+
+impl<'a> RegionControl<'a> {
+    /// What the access check must know.
+    pub fn access(&self) -> EndpointAccess<'a> {
+        let (what, subject) = match *self {
+            Self::Register { name, .. }
+            | Self::RegisterCuda { name, .. }
+            | Self::RegisterNothing { name } => ("register shared memory", name),
+            Self::Unregister { name } => ("unregister shared memory", name),
+            Self::UnregisterAll => ("unregister shared memory", ""),
+            Self::Status => {
+                return EndpointAccess::of_models(&[ApiGroup::SharedMemory], AccessedModels::None);
+            }
+        };
+        EndpointAccess::of_control(&[ApiGroup::SharedMemory], AccessedModels::None, what, subject)
+    }
 }
 
 /// Executes a request; the regions are for [`RegionControl::Status`]. Clients unregister unknown

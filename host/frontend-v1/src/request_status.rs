@@ -63,7 +63,9 @@ fn to_v1_code(code: Code) -> RequestStatusCode {
         Code::Unavailable | Code::Cancelled | Code::ResourceExhausted | Code::RequestTimeout => {
             RequestStatusCode::Unavailable
         }
-        Code::Unsupported => RequestStatusCode::Unsupported,
+        Code::Unsupported | Code::Unauthenticated | Code::PermissionDenied => {
+            RequestStatusCode::Unsupported
+        }
     }
 }
 

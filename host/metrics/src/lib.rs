@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod budget;
 mod cached_reading;
 mod cpu;
@@ -26,6 +27,7 @@ use cpu::CpuMetrics;
 use prometheus::proto::MetricFamily;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use trtserver_base::access_stats::AccessStats;
 use trtserver_base::heap::{self, HeapUsage};
 use trtserver_base::stats::LatencySettings;
 use trtserver_base::tls_stats::TlsStats;
@@ -48,6 +50,7 @@ pub struct MetricsPage {
     latency: LatencySettings,
     /// Of each listener with TLS.
     tls: Vec<Arc<TlsStats>>,
+    access: Option<Arc<AccessStats>>,
     process: CachedReading<Vec<MetricFamily>>,
     /// The allocator counts its blocks for some milliseconds when there are many.
     heap: CachedReading<Option<HeapUsage>>,
@@ -64,11 +67,12 @@ impl MetricsPage {
         interval: Duration,
         latency: LatencySettings,
         tls: Vec<Arc<TlsStats>>,
+        access: Option<Arc<AccessStats>>,
     ) -> Self {
         let cpus = cpus.then(|| CpuMetrics::new(interval));
         let (process, heap, cache) =
             (CachedReading::new(SECOND), CachedReading::new(SECOND), CachedReading::new(SECOND));
-        Self { models, gpus, cpus, latency, tls, process, heap, cache }
+        Self { models, gpus, cpus, latency, tls, access, process, heap, cache }
     }
 
     /// All metrics. Families without series are omitted.
@@ -86,6 +90,7 @@ impl MetricsPage {
         families.extend(self.cpus.iter().flat_map(CpuMetrics::families));
         families.extend(self.gpus.iter().flat_map(GpuMetrics::families));
         families.extend(tls::tls_families(&self.tls));
+        families.extend(self.access.iter().flat_map(|stats| access::access_families(stats)));
         families.extend(metric::gather_metrics());
         families.retain(|f| !f.get_metric().is_empty());
         text::encode_families(&families, format)

@@ -96,7 +96,7 @@ pub fn to_code_number(code: Code) -> u32 {
         Code::NotFound => code::NOT_FOUND,
         Code::InvalidArg => code::INVALID,
         Code::Unavailable | Code::RequestTimeout => code::UNAVAILABLE,
-        Code::Unsupported => code::UNSUPPORTED,
+        Code::Unsupported | Code::Unauthenticated | Code::PermissionDenied => code::UNSUPPORTED,
         Code::AlreadyExists => code::EXISTS,
         Code::Cancelled => code::CANCELLED,
         Code::ResourceExhausted => code::EXHAUSTED,

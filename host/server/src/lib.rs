@@ -29,11 +29,13 @@
 #![forbid(unsafe_code)]
 
 mod connections;
+mod control_calls;
 mod descriptor_limit;
 mod drain;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guarded_router;
 mod head_check;
 mod host;
 mod late_repositories;
@@ -44,6 +46,8 @@ pub mod metrics_endpoint;
 mod nested;
 pub mod reflection;
 pub mod router;
+mod rpc_access;
+mod server_access;
 mod service_socket;
 mod signals;
 mod start_lines;
@@ -58,8 +62,9 @@ use listeners::{Listener, OpenListeners, print_line};
 use load::load_at_startup;
 use memory_limit::set_memory_limit;
 use nested::NestedModels;
+use server_access::ServerAccess;
 use service_socket::ServiceSocket;
-use signals::{Signals, TERMINATE};
+use signals::{FileReload, Signals, TERMINATE};
 use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +83,7 @@ use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
 use trtserver_wire::bind::{BoundListener, SocketFile};
-use trtserver_wire::context::{EndpointStats, FrontendContext};
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::tls::TlsListeners;
 use trtserver_wire::{decode_workers, threads};
 
@@ -156,8 +161,8 @@ struct Server {
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
     tls: TlsListeners,
-    /// Asks for a look at the files of TLS; `None` without TLS.
-    tls_reload: Option<Arc<Notify>>,
+    /// Files that SIGHUP reads again.
+    reloads: Vec<FileReload>,
     /// Removed when the server is dropped.
     socket_files: Vec<SocketFile>,
 }
@@ -179,15 +184,18 @@ impl Server {
         set_memory_limit(&settings);
         configure_devices(&settings);
         let settings = Arc::new(settings);
+        let access = ServerAccess::open(&settings)?;
         let context = Arc::new(FrontendContext {
             settings: Arc::clone(&settings),
             models: Arc::new(ModelTable::default()),
             state: Arc::new(ServerState::new()),
-            endpoints: EndpointStats::default(),
+            endpoints: Default::default(),
             shared_memory: Default::default(),
             control: Default::default(),
             log,
             stream_numbers: Default::default(),
+            access: access.gate.clone(),
+            caller: None,
         });
         serve_nested(NestedModels::new(&context, runtime.handle()));
         let (stop, _) = watch::channel(false);
@@ -195,14 +203,22 @@ impl Server {
         let connections = ListenerConnections::new(&settings, host.open_calls);
         let (tasks, socket_files) = (Vec::new(), Vec::new());
         let (mut opened, tls, reloader) = OpenListeners::new(&settings)?;
-        let tls_reload = (!tls.stats().is_empty()).then(Arc::<Notify>::default);
-        if let Some(asked) = &tls_reload {
+        let mut reloads = Vec::new();
+        if !tls.stats().is_empty() {
+            let asked = Arc::<Notify>::default();
             let interval = settings.tls.reload_interval;
-            health_runtime.spawn(reloader.run(interval, Arc::clone(asked)));
+            health_runtime.spawn(reloader.run(interval, Arc::clone(&asked)));
+            reloads.push(FileReload { what: "the files of TLS are", asked });
+        }
+        if let (Some(reloader), Some(gate)) = (access.reloader, access.gate) {
+            let asked = Arc::<Notify>::default();
+            let interval = settings.access.reload_interval;
+            health_runtime.spawn(reloader.run(gate.rules, interval, Arc::clone(&asked)));
+            reloads.push(FileReload { what: "the auth file is", asked });
         }
         let page = settings.allow_metrics.then(|| {
             let models = Arc::clone(&context.models);
-            Arc::new(metrics_endpoint::create_page(&settings, models, tls.stats()))
+            Arc::new(metrics_endpoint::create_page(&settings, models, tls.stats(), access.stats))
         });
         let mut server = Self {
             host: Arc::new(host),
@@ -214,7 +230,7 @@ impl Server {
             stop,
             tasks,
             tls,
-            tls_reload,
+            reloads,
             socket_files,
         };
         if settings.listen_when_ready {
@@ -241,6 +257,7 @@ impl Server {
         let page = self.page.clone().filter(|_| self.context.settings.http_metrics);
         self.serve_listener(opened.http, "HTTPService", &Listener::Http(page));
         self.serve_listener(opened.health, "HTTP health service", &Listener::Health);
+        self.serve_listener(opened.control, "HTTP control service", &Listener::Control);
         Ok(())
     }
 
@@ -248,7 +265,7 @@ impl Server {
         let (requests, probes) = &self.runtimes;
         let (runtime, connections) = match listener {
             Listener::Http(_) | Listener::Grpc => (requests, &self.connections.requests),
-            Listener::Health => (probes, &self.connections.health),
+            Listener::Health | Listener::Control => (probes, &self.connections.health),
             Listener::Metrics(_) => (probes, &self.connections.metrics),
         };
         for mut bound in sockets {
@@ -270,8 +287,8 @@ impl Server {
     async fn serve(mut self) -> u8 {
         let service = std::env::var_os(service_socket::VARIABLE);
         let service = Arc::new(ServiceSocket::new(service.as_deref()));
-        let (log, tls_reload) = (self.context.log.clone(), self.tls_reload.clone());
-        let mut signals = match Signals::new(log, tls_reload, Arc::clone(&service)) {
+        let (log, reloads) = (self.context.log.clone(), std::mem::take(&mut self.reloads));
+        let mut signals = match Signals::new(log, reloads, Arc::clone(&service)) {
             Ok(signals) => signals,
             Err(e) => {
                 tracing::error!("cannot handle signals: {e}");

@@ -1,6 +1,7 @@
 //! Listeners: their sockets, what each serves, and the lines on standard output and in the log that
 //! name their addresses.
 
+use super::server_access::control_addresses;
 use super::start_lines::Ports;
 use crate::router;
 use std::io::Write;
@@ -23,6 +24,8 @@ pub enum Listener {
     /// With the metrics page for `--http-metrics`.
     Http(Option<Arc<MetricsPage>>),
     Health,
+    /// Control over HTTP, with everything else but inference.
+    Control,
     Grpc,
     Metrics(Arc<MetricsPage>),
 }
@@ -33,6 +36,7 @@ impl Listener {
         match self {
             Self::Http(_) => HTTP,
             Self::Health => HEALTH,
+            Self::Control => CONTROL,
             Self::Grpc => GRPC,
             Self::Metrics(_) => METRICS,
         }
@@ -77,7 +81,8 @@ impl Listener {
             }
             Self::Health => serve!(router::route_health(context)),
             Self::Grpc => serve!(router::route_grpc(context)),
-            Self::Metrics(page) => serve!(router::route_metrics(page)),
+            Self::Control => serve!(router::route_control(context)),
+            Self::Metrics(page) => serve!(router::route_metrics(context, page)),
         };
         if let Err(e) = served {
             tracing::error!("{e}");
@@ -89,6 +94,7 @@ const HTTP: &str = "http";
 const GRPC: &str = "grpc";
 const METRICS: &str = "metrics";
 const HEALTH: &str = "health";
+const CONTROL: &str = "control";
 
 /// The open sockets of the server; empty for listeners that are disabled.
 pub struct OpenListeners {
@@ -96,6 +102,7 @@ pub struct OpenListeners {
     pub grpc: Vec<BoundListener>,
     pub metrics: Vec<BoundListener>,
     pub health: Vec<BoundListener>,
+    pub control: Vec<BoundListener>,
 }
 
 impl OpenListeners {
@@ -117,24 +124,28 @@ impl OpenListeners {
         let http = open(s.allow_http, "HTTPService", http, s.http_port, s.reuse_http_port)?;
         let (health, port) = (&s.health_addresses, s.http_health_port.unwrap_or_default());
         let health = open(true, "HTTP health", health, port, false)?;
+        let (addresses, port) = control_addresses(s);
+        let control = open(true, "HTTP control", addresses, port, false)?;
         let served = [
             (HTTP, Wire::Http1, s.tls.http.as_ref(), &http),
             (GRPC, Wire::Http2, s.tls.grpc.as_ref(), &grpc),
             (METRICS, Wire::Http1, s.tls.metrics.as_ref(), &metrics),
             (HEALTH, Wire::Http1, s.tls.health.as_ref(), &health),
+            (CONTROL, Wire::Http1, s.tls.http.as_ref(), &control),
         ];
         let with_tls = served.into_iter().filter(|(.., bound)| !bound.is_empty());
         let with_tls: Vec<_> = with_tls
             .filter_map(|(name, wire, files, _)| Some(TlsListener { name, wire, files: files? }))
             .collect();
         let (tls, reloader) = TlsListeners::open(&with_tls)?;
-        Ok((Self { http, grpc, metrics, health }, tls, reloader))
+        Ok((Self { http, grpc, metrics, health, control }, tls, reloader))
     }
 
     /// The listeners for health alone, which are taken out.
     pub fn take_health(&mut self) -> Self {
         let health = std::mem::take(&mut self.health);
-        Self { http: Vec::new(), grpc: Vec::new(), metrics: Vec::new(), health }
+        let [http, grpc, metrics, control] = [(); 4].map(|()| Vec::new());
+        Self { http, grpc, metrics, health, control }
     }
 
     /// Lets clients connect to all of them.
@@ -142,8 +153,8 @@ impl OpenListeners {
     /// # Errors
     /// Names the address that cannot be opened.
     pub fn listen(&mut self) -> Result<()> {
-        let Self { http, grpc, metrics, health } = self;
-        let mut all = [metrics, grpc, http, health].into_iter().flatten();
+        let Self { http, grpc, metrics, health, control } = self;
+        let mut all = [metrics, grpc, http, health, control].into_iter().flatten();
         all.try_for_each(BoundListener::listen)
     }
 
@@ -160,6 +171,7 @@ impl OpenListeners {
             (GRPC, &self.grpc),
             (METRICS, &self.metrics),
             (HEALTH, &self.health),
+            (CONTROL, &self.control),
         ];
         for (kind, sockets) in kinds {
             sockets.iter().for_each(|s| print_line(&format!("listening {kind} {}", s.address)));

@@ -7,6 +7,7 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValu
 use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
+use trtserver_base::access_stats::AccessStats;
 use trtserver_base::tls_stats::TlsStats;
 use trtserver_config::ServerSettings;
 use trtserver_device::GpuDriver;
@@ -16,11 +17,13 @@ use trtserver_wire::compression::Coding;
 use trtserver_wire::http::accept::{accept_items, accepted_coding};
 use trtserver_wire::http::body::ResponseBody;
 
-/// The page of a server with these settings. `tls`: of each listener with TLS.
+/// The page of a server with these settings. `tls`: of each listener with TLS. `access`: of
+/// the access check.
 pub fn create_page(
     settings: &ServerSettings,
     models: Arc<ModelTable>,
     tls: Vec<Arc<TlsStats>>,
+    access: Option<Arc<AccessStats>>,
 ) -> MetricsPage {
     let interval = settings.metrics_interval / 2;
     let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
@@ -29,7 +32,7 @@ pub fn create_page(
         GpuMetrics::open(interval, uuids.collect())
     });
     let latency = settings.latency_metrics.clone();
-    MetricsPage::new(models, gpus, settings.allow_cpu_metrics, interval, latency, tls)
+    MetricsPage::new(models, gpus, settings.allow_cpu_metrics, interval, latency, tls, access)
 }
 
 /// Gathers the page on a thread of its own: NVML and the allocator may take milliseconds.

@@ -1,6 +1,7 @@
-//! The router: picks the frontend of a path, on the HTTP, gRPC, health and metrics listeners.
+//! The router: picks the frontend of a path, on the HTTP, gRPC, control, health and metrics
+//! listeners.
 
-use crate::{head_check, metrics_endpoint, reflection};
+use crate::{control_calls, guarded_router, head_check, metrics_endpoint, reflection};
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
 use std::future::Future;
@@ -9,12 +10,11 @@ use std::sync::Arc;
 use std::task::{self, Poll, ready};
 use tonic::Status;
 use tonic::service::Routes;
-use tower::Service;
 use trtserver_base::heap;
 use trtserver_frontend_v1 as v1;
 use trtserver_frontend_v2 as v2;
 use trtserver_metrics::{MetricsFormat, MetricsPage};
-use trtserver_wire::access::{self, AccessRefusal, Caller, CallerProtocol};
+use trtserver_wire::access::{AccessGate, AdmittedRequest, InFlightRequest, remove_token};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::grpc::body::GrpcBody;
@@ -27,7 +27,7 @@ use trtserver_wire::unread::ConnectionUnread;
 use trtserver_wire::{grpc, status_code};
 
 /// The response of a listener whose requests are rare enough for a boxed future.
-type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 /// `/v2…` and `/api…` on the HTTP port, paths like a health endpoint of v1, and the metrics page if
 /// one is given.
@@ -40,44 +40,41 @@ pub async fn route_http(
     if let Err(error) = head_check::check_head(&request) {
         return Box::pin(head_check::refuse_head(request, error)).await;
     }
+    if let Some(gate) = context.access.clone() {
+        return guarded_router::route_guarded_http(&gate, context, page, request, received_ns)
+            .await;
+    }
     let path = request.uri().path();
     let unread = Arc::clone(request.body().unread());
-    let caller = Caller { headers: request.headers() };
     if path.starts_with("/v2") {
-        let groups = || v2::http::groups(request.method(), path);
-        let mut response =
-            match access::check_access(&context.settings, CallerProtocol::Http, &caller, groups) {
-                Ok(()) => v2::http::handle_request(&context, request, received_ns).await,
-                Err(refusal) => Box::pin(v2::http::refuse(&refusal, request.into_body())).await,
-            };
+        let mut response = v2::http::handle_request(&context, request, received_ns).await;
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v2::http::error_response(&error),
         }
-    } else if path.starts_with("/api")
-        || path.ends_with("/health/live")
-        || path.ends_with("/health/ready")
-    {
+    } else if is_v1_path(path) {
         // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
-        let groups = || v1::http::groups(path);
-        let mut response =
-            match access::check_access(&context.settings, CallerProtocol::Http, &caller, groups) {
-                Ok(()) => Box::pin(v1::http::handle_request(&context, request, received_ns)).await,
-                Err(refusal) => {
-                    Box::pin(v1::http::refuse(&context, &refusal, request.into_body())).await
-                }
-            };
+        let mut response = Box::pin(v1::http::handle_request(&context, request, received_ns)).await;
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v1::http::error_response(&context, &error),
         }
     } else {
-        let page = page.filter(|_| matches!(path, "/metrics" | "/metrics/"));
+        let page = page.filter(|_| is_metrics_path(path));
         match page {
             Some(page) => serve_metrics(page, request).await,
             None => not_found(),
         }
     }
+}
+
+/// Paths of v1; those of v2 begin with `/v2`.
+pub fn is_v1_path(path: &str) -> bool {
+    path.starts_with("/api") || path.ends_with("/health/live") || path.ends_with("/health/ready")
+}
+
+pub fn is_metrics_path(path: &str) -> bool {
+    matches!(path, "/metrics" | "/metrics/")
 }
 
 /// Only the health endpoints of both generations and the health report, on the additional listener
@@ -92,6 +89,18 @@ pub fn route_health(
             return Box::pin(route_http(Arc::clone(&context), None, request, received_ns));
         }
         Box::pin(async { not_found() })
+    }
+}
+
+/// What [`route_http`] serves, but inference, on the control listener.
+pub fn route_control(
+    context: Arc<FrontendContext>,
+) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+    let access = context.access.clone();
+    let access = access.map(|gate| AccessGate { is_control_listener: true, ..gate });
+    let context = Arc::new(FrontendContext { access, ..(*context).clone() });
+    move |request, received_ns| {
+        Box::pin(route_http(Arc::clone(&context), None, request, received_ns))
     }
 }
 
@@ -182,16 +191,28 @@ pub struct GrpcRouter {
     hooks: Option<Arc<DelayHooks>>,
 }
 
+/// A call that the access check has admitted, with the router that serves it under its name.
+struct AdmittedCall {
+    router: GrpcRouter,
+    in_flight: Option<InFlightRequest>,
+}
+
 impl GrpcRouter {
-    /// The status of a call that the access check refuses.
-    fn access_refusal(&self, request: &Request<RequestBody>) -> Option<Status> {
-        let caller = Caller { headers: request.headers() };
-        let groups = || access::groups_of_rpc(request.uri().path());
-        let checked =
-            access::check_access(&self.context.settings, CallerProtocol::Grpc, &caller, groups);
-        let AccessRefusal::MissingHeader(header) = checked.err()?;
-        let why = format!("This protocol is restricted, expecting header '{header}'");
-        Some(Status::unavailable(why))
+    /// What serves a call that the access check has admitted; `None` without a check.
+    ///
+    /// # Errors
+    /// The status of a call that is refused.
+    fn admit(
+        &self,
+        kind: CallKind,
+        request: &mut Request<RequestBody>,
+    ) -> Result<Option<Box<AdmittedCall>>, Status> {
+        let Some(gate) = &self.context.access else { return Ok(None) };
+        let admitted = guarded_router::admit_call(gate, &self.context, kind, request);
+        let AdmittedRequest { context, in_flight } = admitted.map_err(|e| e.grpc_status())?;
+        remove_token(request.headers_mut());
+        let router = Self { context, ..self.clone() };
+        Ok(Some(Box::new(AdmittedCall { router, in_flight })))
     }
 
     /// As [`GrpcRouter::route`], with the delays that the environment asks for.
@@ -240,28 +261,8 @@ impl GrpcRouter {
                 (false, RoutedCall::Boxed { response: Box::pin(std::future::ready(response)) })
             }
             CallKind::Other => {
-                // The requests of reflection are a stream.
-                let reflection = request.uri().path().starts_with(reflection::PATH);
-                let mut routes = self.routes.clone();
-                if reflection {
-                    request.body_mut().allow_pauses();
-                }
-                let response = async move {
-                    // tonic refuses requests that are not gRPC calls.
-                    let call = unary::check_call(request.method(), request.headers());
-                    let served = if call.is_ok() && !reflection {
-                        match unary::receive_control(request).await {
-                            Ok(request) => routes.call(request).await,
-                            Err(status) => return unary::refuse_call(&status),
-                        }
-                    } else {
-                        routes.call(request).await
-                    };
-                    match served {
-                        Ok(response) => response.map(GrpcBody::from),
-                        Err(never) => match never {},
-                    }
-                };
+                let caller = self.context.caller.clone();
+                let response = control_calls::serve_control(self.routes.clone(), request, caller);
                 (false, RoutedCall::Boxed { response: Box::pin(response) })
             }
         }
@@ -273,23 +274,32 @@ impl Handler for GrpcRouter {
 
     fn handle(
         &self,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         received_ns: u64,
     ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
         let unread = Arc::clone(request.body().unread());
         let kind = CallKind::from_path(request.uri().path());
         let begun = request.body().begin_call(kind.class(), kind.held_bytes(&request));
-        let refused = match begun {
-            Ok(()) => self.access_refusal(&request),
+        let admitted = match begun {
+            Ok(()) => self.admit(kind, &mut request),
             Err(error) => {
                 // The heads of all calls of one read were held until here.
                 heap::trim_soon();
-                Some(status_code::to_grpc_status(error))
+                Err(status_code::to_grpc_status(error))
             }
         };
-        let (waits, call) = match refused {
-            None => self.route_delayed(kind, request, received_ns),
-            Some(status) => {
+        let (waits, call) = match admitted {
+            Ok(None) => self.route_delayed(kind, request, received_ns),
+            Ok(Some(admitted)) => {
+                let AdmittedCall { router, in_flight } = *admitted;
+                let (waits, call) = router.route_delayed(kind, request, received_ns);
+                let response = async move {
+                    let _in_flight = in_flight;
+                    call.await
+                };
+                (waits, RoutedCall::Boxed { response: Box::pin(response) })
+            }
+            Err(status) => {
                 let refused = unary::refuse_call(&status);
                 (false, RoutedCall::Boxed { response: Box::pin(std::future::ready(refused)) })
             }
@@ -300,11 +310,19 @@ impl Handler for GrpcRouter {
 
 /// The metrics page; any other path is an empty page (docs/protocol/v2.md §5).
 pub fn route_metrics(
+    context: Arc<FrontendContext>,
     page: Arc<MetricsPage>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
-    move |request, _| match head_check::check_head(&request) {
-        Ok(()) => serve_metrics(Arc::clone(&page), request),
-        Err(error) => Box::pin(head_check::refuse_head(request, error)),
+    move |request, _| {
+        let admitted = match (head_check::check_head(&request), &context.access) {
+            (Err(error), _) => return Box::pin(head_check::refuse_head(request, error)),
+            (Ok(()), None) => Ok(request),
+            (Ok(()), Some(gate)) => guarded_router::admit_metrics(gate, &context, request),
+        };
+        match admitted {
+            Ok(request) => serve_metrics(Arc::clone(&page), request),
+            Err(refused) => refused,
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file and
-//! reads the files of TLS again.
+//! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file and reads the
+//! files of TLS and the auth file again.
 
 use crate::service_socket::ServiceSocket;
 use std::sync::Arc;
@@ -10,6 +10,13 @@ use trtserver_config::log::LogControl;
 /// The number of SIGTERM, which begins the drain delay.
 pub const TERMINATE: i32 = 15;
 
+/// Files that are read again when asked for.
+pub struct FileReload {
+    /// Such as `the auth file is`.
+    pub what: &'static str,
+    pub asked: Arc<Notify>,
+}
+
 /// The signals of the process. From its creation on none of them ends the process by itself.
 pub struct Signals {
     interrupt: Signal,
@@ -17,8 +24,7 @@ pub struct Signals {
     quit: Signal,
     hangup: Signal,
     log: LogControl,
-    /// Asks for a look at the files of TLS; `None` without TLS.
-    tls_reload: Option<Arc<Notify>>,
+    reloads: Vec<FileReload>,
     service: Arc<ServiceSocket>,
 }
 
@@ -27,7 +33,7 @@ impl Signals {
     /// The system's reason.
     pub fn new(
         log: LogControl,
-        tls_reload: Option<Arc<Notify>>,
+        reloads: Vec<FileReload>,
         service: Arc<ServiceSocket>,
     ) -> std::io::Result<Self> {
         Ok(Self {
@@ -36,7 +42,7 @@ impl Signals {
             quit: signal(SignalKind::quit())?,
             hangup: signal(SignalKind::hangup())?,
             log,
-            tls_reload,
+            reloads,
             service,
         })
     }
@@ -54,13 +60,13 @@ impl Signals {
     }
 
     fn hang_up(&self) {
-        if let Some(reload) = &self.tls_reload {
-            tracing::info!("SIGHUP: the files of TLS are read again");
-            reload.notify_one();
+        for FileReload { what, asked } in &self.reloads {
+            tracing::info!("SIGHUP: {what} read again");
+            asked.notify_one();
         }
         match self.log.reopen_log() {
             Ok(true) => tracing::info!("log file re-opened"),
-            Ok(false) if self.tls_reload.is_some() => {}
+            Ok(false) if !self.reloads.is_empty() => {}
             Ok(false) => tracing::info!("SIGHUP ignored: there is no log file to re-open"),
             Err(e) => tracing::error!("{e}; the log goes on in the old file"),
         }

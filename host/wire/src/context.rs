@@ -1,5 +1,6 @@
 //! The state that all frontends share.
 
+use crate::access::{AccessGate, CallerGrant, InFlightRequest};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -14,20 +15,26 @@ use trtserver_models::{LookupError, ModelTable, OpenVersion};
 use trtserver_request::RequestSequence;
 use trtserver_request::shared_memory::RegionRegistry;
 
-/// Shared by all connections, as an `Arc`.
+/// Shared by all connections, as an `Arc`. The holders of a name in the auth file have a copy with
+/// that name.
+#[derive(Clone)]
 pub struct FrontendContext {
     pub settings: Arc<ServerSettings>,
     pub models: Arc<ModelTable>,
     pub state: Arc<ServerState>,
-    pub endpoints: EndpointStats,
+    pub endpoints: Arc<EndpointStats>,
     /// Shared memory that clients registered.
     pub shared_memory: Arc<RegionRegistry>,
     /// Loading and unloading on request, where the mode allows it. `None` until the first models
     /// are loaded.
-    pub control: ArcSwapOption<ModelControl>,
+    pub control: Arc<ArcSwapOption<ModelControl>>,
     pub log: LogControl,
     /// The last number of a stream of v2.
-    pub stream_numbers: AtomicU64,
+    pub stream_numbers: Arc<AtomicU64>,
+    /// Checks requests; `None` if all may be served, or were checked.
+    pub access: Option<AccessGate>,
+    /// Whose requests these are; `None` without an auth file.
+    pub caller: Option<Arc<CallerGrant>>,
 }
 
 /// Counters of the v1 endpoints, for the status endpoint (docs/protocol/v1.md §9.2).
@@ -59,6 +66,27 @@ impl FrontendContext {
     /// A number that no stream of this server had before.
     pub fn next_stream_number(&self) -> u64 {
         self.stream_numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Refuses inference by a model that the caller may not use. Calls over gRPC were admitted
+    /// before their model was known.
+    pub fn check_model(&self, model: &str) -> Result<(), Error> {
+        match &self.caller {
+            None => Ok(()),
+            Some(caller) => caller.authorize_inference(model).map_err(|refusal| refusal.error()),
+        }
+    }
+
+    /// Counts a request of a stream for the limits of its caller, until what is returned is
+    /// dropped. The stream itself is not counted.
+    pub fn admit_in_stream(&self) -> Result<Option<InFlightRequest>, Error> {
+        match &self.caller {
+            None => Ok(None),
+            Some(caller) => caller.admit().map_err(|refusal| {
+                caller.count(&refusal);
+                refusal.error()
+            }),
+        }
     }
 
     /// Readiness as both generations report it (docs/protocol/v1.md §3.3, v2 §1.6).

@@ -18,7 +18,9 @@
 //! may be an encrypted one. There a client that has closed its sending side has said so
 //! (`close_notify`); an end of file without that is an error, and the client has disconnected.
 
-use super::connections::{self, BodyProgress, CallClass, ConnectionState, HeadMemory};
+use super::connections::{
+    self, BodyProgress, CallClass, ConnectionPeer, ConnectionState, HeadMemory,
+};
 use super::socket::SocketStream;
 use super::unread::ConnectionUnread;
 use bytes::Bytes;
@@ -319,8 +321,11 @@ pub struct RequestBody {
 }
 
 enum BodyWire {
-    /// Until the body has arrived.
-    Http1(Option<DisconnectWatch>),
+    Http1 {
+        watch: DisconnectWatch,
+        /// The body has arrived.
+        arrived: bool,
+    },
     Http2(BodyProgress),
 }
 
@@ -337,7 +342,7 @@ pub enum RequestBodyError {
 impl RequestBody {
     /// A body on HTTP/1.
     pub fn http1(body: Incoming, watch: &DisconnectWatch, unread: &Arc<ConnectionUnread>) -> Self {
-        let wire = BodyWire::Http1(Some(watch.clone()));
+        let wire = BodyWire::Http1 { watch: watch.clone(), arrived: false };
         let mut body = Self { body, wire, unread: Arc::clone(unread) };
         if body.is_end_stream() {
             body.arrived();
@@ -361,7 +366,7 @@ impl RequestBody {
     /// It exceeds a limit of open calls.
     pub fn begin_call(&self, class: CallClass, bytes: usize) -> OrError<()> {
         match &self.wire {
-            BodyWire::Http1(_) => Ok(()),
+            BodyWire::Http1 { .. } => Ok(()),
             BodyWire::Http2(progress) => progress.begin_call(class, bytes),
         }
     }
@@ -371,12 +376,20 @@ impl RequestBody {
         &self.unread
     }
 
+    /// The client that sends it.
+    pub fn connection_peer(&self) -> &ConnectionPeer {
+        match &self.wire {
+            BodyWire::Http1 { watch, .. } => watch.0.state.peer(),
+            BodyWire::Http2(progress) => progress.peer(),
+        }
+    }
+
     /// Detects that the client disconnects while it waits for a response. `None` on HTTP/2, and for
     /// an empty body.
     pub fn watch(&self) -> Option<&DisconnectWatch> {
         match &self.wire {
-            BodyWire::Http1(watch) => watch.as_ref(),
-            BodyWire::Http2(_) => None,
+            BodyWire::Http1 { watch, arrived: false } => Some(watch),
+            BodyWire::Http1 { .. } | BodyWire::Http2(_) => None,
         }
     }
 
@@ -389,8 +402,8 @@ impl RequestBody {
 
     fn arrived(&mut self) {
         match &mut self.wire {
-            BodyWire::Http1(watch) => {
-                if let Some(watch) = watch.take() {
+            BodyWire::Http1 { watch, arrived } => {
+                if !std::mem::replace(arrived, true) {
                     watch.0.state.body_arrived();
                 }
             }
@@ -408,7 +421,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        if let (BodyWire::Http1(Some(watch)), Poll::Pending) = (&self.wire, &frame)
+        if let (BodyWire::Http1 { watch, arrived: false }, Poll::Pending) = (&self.wire, &frame)
             && watch.0.state.is_body_late()
         {
             // Later polls get the error, too: the watch stays.

@@ -3,7 +3,8 @@
 
 use super::bind::BoundListener;
 use super::connections::{
-    ConnectionEntry, Connections, CountStreams, GuardedConnection, PrefaceWatch, Wire,
+    ConnectionEntry, ConnectionPeer, Connections, CountStreams, GuardedConnection, PeerAddress,
+    PrefaceWatch, Wire,
 };
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
@@ -151,7 +152,7 @@ pub async fn serve_connections(
             _ = stop.changed() => break,
         };
         match accepted {
-            Ok(stream) => begin_connection(stream, service.clone(), &connections),
+            Ok(accepted) => begin_connection(accepted, service.clone(), &connections),
             Err(e) => {
                 // Most likely out of file descriptors: close an idle connection, and wait for
                 // others to close.
@@ -171,7 +172,7 @@ pub async fn serve_connections(
 
 /// Shakes hands if the listener has TLS, and serves the connection.
 fn begin_connection(
-    stream: SocketStream,
+    (stream, address): (SocketStream, PeerAddress),
     service: ListenerService<impl Handler>,
     connections: &Arc<Connections>,
 ) {
@@ -185,19 +186,22 @@ fn begin_connection(
                 drop(handshake);
                 if let Some(stream) = encrypted {
                     entry.state().handshake_ended();
-                    serve_stream(stream, service, entry);
+                    serve_stream(stream, address, service, entry);
                 }
             });
         }
-        (_, stream) => serve_stream(stream, service, entry),
+        (_, stream) => serve_stream(stream, address, service, entry),
     }
 }
 
 fn serve_stream(
     stream: SocketStream,
+    address: PeerAddress,
     service: ListenerService<impl Handler>,
     entry: ConnectionEntry,
 ) {
+    let certificate_names = stream.certificate_names();
+    entry.state().set_peer(ConnectionPeer { address, certificate_names });
     let ListenerService { protocol, handler, limits, .. } = service;
     let unread = ConnectionUnread::new(limits.unread);
     match protocol {

@@ -1,5 +1,6 @@
 //! Sockets of listeners and connections: TCP, with or without TLS, or Unix.
 
+use crate::connections::PeerAddress;
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use trtserver_config::CertificateName;
 
 /// Probes of a connection whose peer does not answer, before the system closes it.
 const KEEPALIVE_PROBES: u32 = 3;
@@ -18,10 +20,15 @@ pub enum SocketListener {
 }
 
 impl SocketListener {
-    pub async fn accept(&self) -> io::Result<SocketStream> {
+    pub async fn accept(&self) -> io::Result<(SocketStream, PeerAddress)> {
         Ok(match self {
-            Self::Tcp(listener) => SocketStream::Tcp(listener.accept().await?.0),
-            Self::Unix(listener) => SocketStream::Unix(listener.accept().await?.0),
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                (SocketStream::Tcp(stream), PeerAddress::Tcp(address))
+            }
+            Self::Unix(listener) => {
+                (SocketStream::Unix(listener.accept().await?.0), PeerAddress::Unix)
+            }
         })
     }
 }
@@ -47,6 +54,18 @@ impl SocketStream {
             let probes = TcpKeepalive::new().with_time(interval).with_interval(interval);
             // Without it the idle timeout applies.
             let _ = SockRef::from(stream).set_tcp_keepalive(&probes.with_retries(KEEPALIVE_PROBES));
+        }
+    }
+
+    /// The names in the client's certificate, once the handshake has verified it.
+    pub fn certificate_names(&self) -> Vec<CertificateName> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => Vec::new(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                chain.first().map(crate::tls::certificate_names).unwrap_or_default()
+            }
         }
     }
 

@@ -29,6 +29,8 @@ fn row(code: Code) -> (tonic::Code, StatusCode) {
         Code::AlreadyExists => (tonic::Code::AlreadyExists, StatusCode::BAD_REQUEST),
         Code::Cancelled => (tonic::Code::Cancelled, StatusCode::BAD_REQUEST),
         Code::RequestTimeout => (tonic::Code::DeadlineExceeded, StatusCode::REQUEST_TIMEOUT),
+        Code::Unauthenticated => (tonic::Code::Unauthenticated, StatusCode::UNAUTHORIZED),
+        Code::PermissionDenied => (tonic::Code::PermissionDenied, StatusCode::FORBIDDEN),
         Code::ResourceExhausted => (tonic::Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
     }
 }

@@ -36,6 +36,8 @@ pub fn context(
         control: Default::default(),
         log,
         stream_numbers: Default::default(),
+        access: None,
+        caller: None,
     })
 }
 

@@ -40,7 +40,12 @@ impl Authority {
     }
 
     pub fn issue_until(&self, serial: u64, year: i32) -> Certificate {
-        let names = ["localhost", "127.0.0.1"].map(str::to_owned);
+        self.issue_for(&["localhost", "127.0.0.1"], serial, year)
+    }
+
+    /// For these DNS names and addresses.
+    pub fn issue_for(&self, names: &[&str], serial: u64, year: i32) -> Certificate {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = made(CertificateParams::new(names));
         params.serial_number = Some(SerialNumber::from(serial));
         params.not_after = rcgen::date_time_ymd(year, 12, 31);

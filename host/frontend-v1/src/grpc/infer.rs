@@ -134,6 +134,10 @@ async fn respond(
 ) -> Result<(InferResponse, bool), Status> {
     let running = match begun {
         Ok(running) => running,
+        // v1's own statuses have no code for it.
+        Err(InferFailure { error, .. }) if error.code.is_access_refusal() => {
+            return Err(status_code::to_grpc_status(error));
+        }
         Err(failure) => return Ok((failed_response(ctx, &failure), false)),
     };
     let per_item = running.per_item();

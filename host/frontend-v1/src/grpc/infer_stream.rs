@@ -226,6 +226,7 @@ impl Assembly {
 /// Sizes of the inputs that a request sends.
 fn sizes(ctx: &FrontendContext, request: &InferRequest) -> Result<VecDeque<usize>> {
     let version = RequestedVersion::from_number(request.model_version);
+    ctx.check_model(&request.model_name)?;
     let served = request::find_version(&ctx.models, &request.model_name, version)?;
     let header = request.meta_data.as_ref();
     let header = header.ok_or_else(|| Error::invalid("the request has no header"))?;

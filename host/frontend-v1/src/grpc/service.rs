@@ -19,6 +19,7 @@ use trtserver_proto::v1::{
     SharedMemoryControlRequest, SharedMemoryControlResponse, SharedMemoryRegion, StatusRequest,
     StatusResponse, repository_response,
 };
+use trtserver_wire::access::audit::ControlOutcome;
 use trtserver_wire::context::FrontendContext;
 
 pub struct Service {
@@ -34,6 +35,11 @@ impl Service {
     fn report_status<T>(&self, result: &Result<T>) -> Option<RequestStatus> {
         Some(request_status::status_from_result(&self.ctx.settings, result, request_id(&self.ctx)))
     }
+}
+
+/// The response with what the audit line says of it, since the gRPC status is OK in any case.
+fn with_outcome<M, T>(message: M, result: &Result<T>) -> Response<M> {
+    ControlOutcome::from_result(result).attach(Response::new(message))
 }
 
 type TonicResult<T> = std::result::Result<Response<T>, Status>;
@@ -55,14 +61,20 @@ impl GrpcService for Service {
 
     async fn profile(&self, request: Request<ProfileRequest>) -> TonicResult<ProfileResponse> {
         let call = async {
-            // Refused because of the server's state: no request id.
-            let request_status = match self.ctx.require_ready() {
-                Ok(()) => self.report_status(
-                    &control::control_profiler(&self.ctx, &request.get_ref().cmd).await,
-                ),
-                Err(e) => Some(request_status::failure_status(&self.ctx.settings, &e, 0)),
+            let (result, request_status) = match self.ctx.require_ready() {
+                Ok(()) => {
+                    let cmd = &request.get_ref().cmd;
+                    let result = control::control_profiler(&self.ctx, cmd).await;
+                    let status = self.report_status(&result);
+                    (result, status)
+                }
+                // Refused because of the server's state: no request id.
+                Err(e) => {
+                    let status = request_status::failure_status(&self.ctx.settings, &e, 0);
+                    (Err(e), Some(status))
+                }
             };
-            Response::new(ProfileResponse { request_status })
+            with_outcome(ProfileResponse { request_status }, &result)
         };
         Ok(counted_async(&self.ctx.endpoints.profile, now_ns(), call).await)
     }
@@ -89,7 +101,8 @@ impl GrpcService for Service {
         };
         let call = async {
             let result = control::control_model(&self.ctx, &r.model_name, change).await;
-            Response::new(ModelControlResponse { request_status: self.report_status(&result) })
+            let response = ModelControlResponse { request_status: self.report_status(&result) };
+            with_outcome(response, &result)
         };
         Ok(counted_async(&self.ctx.endpoints.model_control, now_ns(), call).await)
     }
@@ -114,10 +127,11 @@ impl GrpcService for Service {
                     shared_memory_region_as_sent: regions,
                 })
             };
-            Response::new(SharedMemoryControlResponse {
-                request_status: self.report_status(&result),
-                shared_memory_control: result.ok().flatten().map(list),
-            })
+            let request_status = self.report_status(&result);
+            let outcome = ControlOutcome::from_result(&result);
+            let shared_memory_control = result.ok().flatten().map(list);
+            let response = SharedMemoryControlResponse { request_status, shared_memory_control };
+            outcome.attach(Response::new(response))
         };
         Ok(counted_async(&self.ctx.endpoints.shm_control, now_ns(), call).await)
     }

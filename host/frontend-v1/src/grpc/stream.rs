@@ -5,7 +5,7 @@
 //! stream. When the client disconnects or the deadline passes, all pending requests are cancelled.
 
 use super::infer;
-use crate::infer::PendingRequest;
+use crate::infer::{InferFailure, PendingRequest};
 use http::{Request, Response};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use trtserver_base::clock::now_ns;
 use trtserver_proto::v1::{InferRequest, InferResponse};
+use trtserver_wire::access::InFlightRequest;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers::ReadyOrDeferred;
 use trtserver_wire::grpc::body::GrpcBody;
@@ -34,7 +35,7 @@ pub type ResponseStream = Pin<Box<dyn Stream<Item = Result<InferResponse, Status
 
 /// A request whose response has not been sent.
 enum StreamItem {
-    Pending(Box<PendingRequest>),
+    Pending(Box<PendingRequest>, Option<InFlightRequest>),
     /// Refused at once.
     Refused(InferResponse),
     /// The client reset the stream.
@@ -73,7 +74,9 @@ where
         let ctx = Arc::clone(&ctx);
         async move {
             match item {
-                StreamItem::Pending(pending) => Ok(infer::finish_infer(&ctx, *pending).await),
+                StreamItem::Pending(pending, _counted) => {
+                    Ok(infer::finish_infer(&ctx, *pending).await)
+                }
                 StreamItem::Refused(response) => Ok(response),
                 StreamItem::Broken(status) => Err(status),
             }
@@ -136,6 +139,15 @@ async fn read<S>(
                 return;
             }
             Some(Ok(request)) => {
+                let counted = match ctx.admit_in_stream() {
+                    Ok(counted) => counted,
+                    Err(error) => {
+                        let id = request.meta_data.as_ref().map_or(0, |header| header.id);
+                        let failure = InferFailure { error, id, request_id: 0 };
+                        permit.send(StreamItem::Refused(infer::failed_response(&ctx, &failure)));
+                        continue;
+                    }
+                };
                 let sink = sink::counted_unary(&unread, &"StreamInferHandler");
                 let begun = infer::begin_or_defer(&ctx, request, now_ns(), deadline_ns, sink);
                 let begun = match begun {
@@ -143,7 +155,7 @@ async fn read<S>(
                     ReadyOrDeferred::Deferred(work) => work.await,
                 };
                 permit.send(match begun {
-                    Ok(pending) => StreamItem::Pending(Box::new(pending)),
+                    Ok(pending) => StreamItem::Pending(Box::new(pending), counted),
                     Err(failure) => StreamItem::Refused(infer::failed_response(&ctx, &failure)),
                 });
             }

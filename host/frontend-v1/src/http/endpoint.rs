@@ -6,8 +6,8 @@ use crate::regions::RegionControl;
 use crate::request::RequestedVersion;
 use http::Method;
 use smallvec::SmallVec;
-use trtserver_config::ApiGroup;
-use trtserver_wire::access::STATUS_V1;
+use trtserver_config::{AccessedModels, ApiGroup};
+use trtserver_wire::access::{EndpointAccess, STATUS_V1};
 use trtserver_wire::shared_memory::CudaMemory;
 
 /// An endpoint, with the names in its path.
@@ -65,17 +65,21 @@ impl<'a> Endpoint<'a> {
         Some(Endpoint::Control(control))
     }
 
-    /// The groups for restrictions.
+    /// What the access check must know.
+    pub fn access(&self) -> EndpointAccess<'a> {
+        match *self {
+            Endpoint::Infer { model, .. } => {
+                EndpointAccess::of_models(self.groups(), AccessedModels::from_name(model))
+            }
+            Endpoint::Control(call) => call.access(),
+        }
+    }
+
+    /// The groups for restrictions and scopes.
     pub fn groups(&self) -> &'static [ApiGroup] {
         match self {
             Endpoint::Infer { .. } => &[ApiGroup::Inference],
-            Endpoint::Control(call) => match call {
-                ControlEndpoint::Health(_) => &[ApiGroup::Health],
-                ControlEndpoint::Status(_) => STATUS_V1,
-                ControlEndpoint::Profile => &[ApiGroup::Trace],
-                ControlEndpoint::Model(..) | ControlEndpoint::Index => &[ApiGroup::ModelRepository],
-                ControlEndpoint::Regions(_) => &[ApiGroup::SharedMemory],
-            },
+            Endpoint::Control(call) => call.groups(),
         }
     }
 
@@ -87,6 +91,39 @@ impl<'a> Endpoint<'a> {
                 Method::POST
             }
             _ => Method::GET,
+        }
+    }
+}
+
+impl<'a> ControlEndpoint<'a> {
+    fn groups(&self) -> &'static [ApiGroup] {
+        match self {
+            ControlEndpoint::Health(_) => &[ApiGroup::Health],
+            ControlEndpoint::Status(_) => STATUS_V1,
+            ControlEndpoint::Profile => &[ApiGroup::Trace],
+            ControlEndpoint::Model(..) | ControlEndpoint::Index => &[ApiGroup::ModelRepository],
+            ControlEndpoint::Regions(_) => &[ApiGroup::SharedMemory],
+        }
+    }
+
+    /// What the access check must know.
+    pub fn access(&self) -> EndpointAccess<'a> {
+        use AccessedModels::{All, Named, None};
+        let groups = self.groups();
+        let of_models = |models| EndpointAccess::of_models(groups, models);
+        match *self {
+            ControlEndpoint::Health(_) => of_models(None),
+            ControlEndpoint::Status(model) => {
+                of_models(AccessedModels::from_name(model.unwrap_or_default()))
+            }
+            ControlEndpoint::Profile => {
+                EndpointAccess::of_control(groups, None, "control the profiler", "")
+            }
+            ControlEndpoint::Model(name, change) => {
+                EndpointAccess::of_control(groups, Named(name), change.audited(), name)
+            }
+            ControlEndpoint::Index => of_models(All),
+            ControlEndpoint::Regions(call) => call.access(),
         }
     }
 }

@@ -14,12 +14,13 @@ use prost::Message;
 use response::{BINARY, JSON, TEXT, V1Response, empty_response};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_config::{ApiGroup, ServerSettings};
+use trtserver_config::ServerSettings;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::SharedMemoryStatus;
 use trtserver_proto::{json, text};
 use trtserver_request::shared_memory::HANDLE_BYTES;
-use trtserver_wire::access::AccessRefusal;
+use trtserver_wire::access::{AccessRefusal, CallerProtocol, EndpointAccess, audit};
+use trtserver_wire::connections::ConnectionPeer;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
@@ -54,6 +55,7 @@ pub async fn handle_request<B: ReceivedBody>(
         Endpoint::Control(call) => call,
     };
     let format = endpoint::query_value(uri.query(), "format");
+    let audited = call.access().control.map(|_| request.body().peer().clone());
     let form = MessageFormat::from_request(format, request.headers().get(ACCEPT), &ctx.settings);
     if matches!(call, ControlEndpoint::Health(_)) && !ctx.settings.http_health {
         return empty_response(StatusCode::BAD_REQUEST);
@@ -64,13 +66,13 @@ pub async fn handle_request<B: ReceivedBody>(
             return refused();
         }
         let ControlEndpoint::Regions(RegionControl::RegisterCuda { name, memory }) = call else {
-            return control(ctx, call, uri.query(), form).await.into_response();
+            return control(ctx, call, uri.query(), form, audited).await.into_response();
         };
         match cuda_handle(request.into_body()).await {
             Ok(handle) => {
                 let memory = CudaMemory { handle: &handle, ..memory };
                 let call = ControlEndpoint::Regions(RegionControl::RegisterCuda { name, memory });
-                control(ctx, call, uri.query(), form).await.into_response()
+                control(ctx, call, uri.query(), form, audited).await.into_response()
             }
             Err(e) => V1Response::failure(&ctx.settings, &e, request_id(ctx), TEXT).into_response(),
         }
@@ -86,24 +88,25 @@ pub async fn handle_request<B: ReceivedBody>(
     counted_async(endpoint, received_ns, response).await
 }
 
-/// The groups of the endpoint of a path, for the access check; none if it has no endpoint.
-pub fn groups(path: &str) -> &'static [ApiGroup] {
-    Endpoint::from_path(path).map_or(&[], |endpoint| endpoint.groups())
+/// The endpoint of a path as the access check sees it.
+pub fn access(path: &str) -> EndpointAccess<'_> {
+    Endpoint::from_path(path).map_or(EndpointAccess::NONE, |endpoint| endpoint.access())
 }
 
 /// The response to a request that the access check refuses. Its body is drained, because clients
 /// read the response only after they have sent it.
 pub async fn refuse<B: ReceivedBody>(
     ctx: &FrontendContext,
-    refusal: &AccessRefusal<'_>,
+    refusal: &AccessRefusal,
     body: B,
 ) -> Response<ResponseBody> {
     drain_body(std::pin::pin!(body), MAX_DRAINED).await;
-    let AccessRefusal::MissingHeader(header) = refusal;
-    let why = format!("This API is restricted, expecting header '{header}'");
-    let mut response = V1Response::failure(&ctx.settings, &Error::unavailable(why), 0, TEXT);
-    response.code = StatusCode::FORBIDDEN;
-    response.into_response()
+    let why = Error::unavailable(refusal.message(CallerProtocol::Http));
+    let mut response = V1Response::failure(&ctx.settings, &why, 0, TEXT);
+    response.code = refusal.http_status();
+    let mut response = response.into_response();
+    refusal.add_headers(response.headers_mut());
+    response
 }
 
 /// The body of a registration of GPU memory. One of another size is refused with the registration.
@@ -114,12 +117,13 @@ async fn cuda_handle<B: ReceivedBody>(body: B) -> Result<Bytes> {
     receive_body(body, spec, too_large).await
 }
 
-/// Serves all endpoints but inference.
+/// Serves all endpoints but inference. `audited`: the client of a call that changes something.
 async fn control(
     ctx: &FrontendContext,
     call: ControlEndpoint<'_>,
     query: Option<&str>,
     form: MessageFormat,
+    audited: Option<ConnectionPeer>,
 ) -> V1Response {
     let nothing = |result: Result<()>| result.map(|()| (TEXT, Vec::new()));
     // Profiling requires a server that is ready, everything else one that does not drain.
@@ -164,6 +168,10 @@ async fn control(
             control::repository_index(ctx).await.map(|index| form.write(&index))
         }
     };
+    if let (Some(peer), Some(action)) = (audited, call.access().control) {
+        let outcome = result.as_ref().map(|_| ()).map_err(|error| &*error.message);
+        audit::log_control(ctx.caller.as_deref(), &peer, &action, outcome);
+    }
     match result {
         Ok((content_type, body)) => {
             V1Response::success(&ctx.settings, id, content_type).with_body(body)

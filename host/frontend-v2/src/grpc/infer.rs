@@ -225,7 +225,11 @@ fn start(
 }
 
 /// The served model version.
+///
+/// # Errors
+/// There is none, or the caller may not use it.
 pub fn find_version(ctx: &FrontendContext, model: &str, version: &str) -> Result<FoundVersion> {
+    ctx.check_model(model)?;
     find_for_inference(ctx, model, version).map_err(|error| match ctx.state.phase() {
         ServerPhase::Exiting => Error::unavailable(
             "GRPC server is shutting down and has stopped accepting new requests.",

@@ -20,6 +20,7 @@ use trtserver_models::OpenVersion;
 use trtserver_proto::codec::Encoded;
 use trtserver_proto::v2::ModelInferRequest;
 use trtserver_request::{InferResponse, StreamLimit};
+use trtserver_wire::access::InFlightRequest;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::grpc::body::GrpcBody;
@@ -203,6 +204,7 @@ impl Submitter {
         received_ns: u64,
     ) -> Result<AcceptedRequest, Error> {
         let in_flight = self.ctx.state.begin_request();
+        let counted = self.ctx.admit_in_stream()?;
         let found = infer::find_version(&self.ctx, &request.model_name, &request.model_version)?;
         let model_name = request.model_name.clone();
         let model_version = request.model_version.clone();
@@ -231,7 +233,7 @@ impl Submitter {
             empty_final_response,
             held: None,
             guard: CancelGuard::new(responder),
-            _in_flight: in_flight,
+            _in_flight: (in_flight, counted),
         })
     }
 }
@@ -257,7 +259,7 @@ struct AcceptedRequest {
     /// A response of an ordinary model, until it is known whether it is the last.
     held: Option<InferResponse>,
     guard: CancelGuard,
-    _in_flight: InFlightGuard,
+    _in_flight: (InFlightGuard, Option<InFlightRequest>),
 }
 
 impl PendingRequests {

@@ -2,8 +2,9 @@
 //! percent-decoding.
 
 use http::{Method, StatusCode};
-use trtserver_config::ApiGroup;
+use trtserver_config::{AccessedModels, ApiGroup};
 use trtserver_request::shared_memory::RegionKind;
+use trtserver_wire::access::EndpointAccess;
 
 /// An endpoint, with the names in its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +98,44 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-impl Endpoint<'_> {
-    /// The groups for restrictions.
+impl<'a> Endpoint<'a> {
+    /// What the access check must know. Health may name models that are not ready.
+    pub fn access(&self) -> EndpointAccess<'a> {
+        use AccessedModels::{All, Named, None};
+        let groups = self.groups();
+        let of_models = |models| EndpointAccess::of_models(groups, models);
+        let of_control =
+            |models, what, subject| EndpointAccess::of_control(groups, models, what, subject);
+        match *self {
+            Endpoint::Live | Endpoint::Ready | Endpoint::Started => of_models(None),
+            Endpoint::Server | Endpoint::Backends => of_models(None),
+            Endpoint::Health | Endpoint::Models | Endpoint::Loads | Endpoint::Index { .. } => {
+                of_models(All)
+            }
+            Endpoint::Memory | Endpoint::AllStatistics => of_models(All),
+            Endpoint::Model { name, .. } => of_models(Named(name)),
+            Endpoint::Control { name, load: true, .. } => {
+                of_control(Named(name), "load model", name)
+            }
+            Endpoint::Control { name, .. } => of_control(Named(name), "unload model", name),
+            Endpoint::Trace { model, change } => {
+                let models = AccessedModels::from_name(model);
+                match change {
+                    true => of_control(models, "change trace settings", model),
+                    false => of_models(models),
+                }
+            }
+            Endpoint::Logging { change: true } => of_control(None, "change log settings", ""),
+            Endpoint::Logging { .. } => of_models(None),
+            Endpoint::SharedMemory { region, call, .. } => match call {
+                RegionAction::Status => of_models(None),
+                RegionAction::Register => of_control(None, "register shared memory", region),
+                RegionAction::Unregister => of_control(None, "unregister shared memory", region),
+            },
+        }
+    }
+
+    /// The groups for restrictions and scopes.
     pub fn groups(&self) -> &'static [ApiGroup] {
         match self {
             Endpoint::Live | Endpoint::Ready | Endpoint::Started | Endpoint::Health => {

@@ -31,8 +31,7 @@ use http::{Method, Request, Response, StatusCode};
 use response::{json_response, text_response, with_status};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_config::ApiGroup;
-use trtserver_wire::access::AccessRefusal;
+use trtserver_wire::access::{AccessRefusal, CallerProtocol, EndpointAccess, audit};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
@@ -69,29 +68,32 @@ where
     }
     // Boxed, because these futures are large and would be part of every inference's future.
     let health = HealthBody::from_headers(&parts.headers);
+    let audited = endpoint.access().control.map(|action| (action, body.peer().clone()));
     let response = Box::pin(async {
         let body = small_body(&endpoint, body).await?;
         serve_endpoint(ctx, endpoint, health, body).await
     });
-    response.await.unwrap_or_else(|error| error_response(&error))
+    let response = response.await;
+    if let Some((action, peer)) = audited {
+        let outcome = response.as_ref().map(|_| ()).map_err(|error| &*error.message);
+        audit::log_control(ctx.caller.as_deref(), &peer, &action, outcome);
+    }
+    response.unwrap_or_else(|error| error_response(&error))
 }
 
-/// The groups of the endpoint of a method and a path, for the access check; none if there is no
-/// such endpoint.
-pub fn groups(method: &Method, path: &str) -> &'static [ApiGroup] {
-    Endpoint::from_request(method, path).map_or(&[], |endpoint| endpoint.groups())
+/// The endpoint of a method and a path as the access check sees it.
+pub fn access<'a>(method: &Method, path: &'a str) -> EndpointAccess<'a> {
+    Endpoint::from_request(method, path).map_or(EndpointAccess::NONE, |endpoint| endpoint.access())
 }
 
 /// The response to a request that the access check refuses. Its body is drained, because clients
 /// read the response only after they have sent it.
-pub async fn refuse<B: ReceivedBody>(
-    refusal: &AccessRefusal<'_>,
-    body: B,
-) -> Response<ResponseBody> {
+pub async fn refuse<B: ReceivedBody>(refusal: &AccessRefusal, body: B) -> Response<ResponseBody> {
     drain_body(std::pin::pin!(body), MAX_DRAINED).await;
-    let AccessRefusal::MissingHeader(header) = refusal;
-    let why = format!("This API is restricted, expecting header '{header}'");
-    with_status(StatusCode::FORBIDDEN, json_response(management_json::error_json(&why)))
+    let why = management_json::error_json(&refusal.message(CallerProtocol::Http));
+    let mut response = with_status(refusal.http_status(), json_response(why));
+    refusal.add_headers(response.headers_mut());
+    response
 }
 
 /// Longest body of a request that is not inference.

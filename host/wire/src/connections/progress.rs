@@ -1,9 +1,9 @@
 //! Progress of a request body on HTTP/2, where one connection has many. Only bodies that do not
 //! arrive in one piece are registered.
 
-use super::ConnectionState;
 use super::bodies::BodyWait;
 use super::open_calls::CallClass;
+use super::{ConnectionPeer, ConnectionState};
 use crate::grpc::unary::PREFIX;
 use std::sync::Arc;
 use std::task::Waker;
@@ -48,6 +48,11 @@ impl BodyProgress {
     /// It exceeds a limit of open calls.
     pub fn begin_call(&self, class: CallClass, bytes: usize) -> Result<()> {
         self.state.calls.begin(class, bytes)
+    }
+
+    /// The client that sends it.
+    pub fn peer(&self) -> &ConnectionPeer {
+        self.state.peer()
     }
 
     /// The first message of a stream has not arrived.

@@ -3,9 +3,10 @@
 use super::bodies::Bodies;
 use super::clock::CoarseClock;
 use super::open_calls::{ConnectionCalls, CountedCall};
+use super::peer::ConnectionPeer;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use trtserver_base::budget::OpenCallLimit;
 
@@ -80,6 +81,8 @@ pub struct ConnectionState {
     pub(super) bodies: Bodies,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
+    /// Set when it is known, before the first request.
+    peer: OnceLock<ConnectionPeer>,
 }
 
 impl ConnectionState {
@@ -96,7 +99,17 @@ impl ConnectionState {
             bodies: Bodies::default(),
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
+            peer: OnceLock::new(),
         })
+    }
+
+    /// The client of the connection.
+    pub fn peer(&self) -> &ConnectionPeer {
+        self.peer.get().unwrap_or(const { &ConnectionPeer::UNKNOWN })
+    }
+
+    pub fn set_peer(&self, peer: ConnectionPeer) {
+        let _ = self.peer.set(peer);
     }
 
     /// A connection of a test, whose clock stays at 0.

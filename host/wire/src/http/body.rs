@@ -40,6 +40,14 @@ impl ResponseBody {
         Self { stream: Some(stream), ..Self::empty() }
     }
 
+    /// Keeps `held` until a streamed body has ended; drops it otherwise, since the response is
+    /// ready.
+    pub fn hold_until_end(&mut self, held: impl Send + Unpin + 'static) {
+        if let Some(stream) = self.stream.take() {
+            self.stream = Some(Box::pin(HoldingStream { stream, _held: held }));
+        }
+    }
+
     /// Counts the body as unread; see [`chunks::count_unread`].
     pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
         chunks::count_unread(self.chunks.as_mut_slice(), unread)
@@ -49,6 +57,20 @@ impl ResponseBody {
         let left = chunk.remaining() as u64;
         let chunks: ChunkList = (left > 0).then_some(chunk).into_iter().collect();
         Self { chunks: chunks.into_iter(), left, stream: None }
+    }
+}
+
+/// A stream that keeps something until its end.
+struct HoldingStream<H> {
+    stream: ChunkStream,
+    _held: H,
+}
+
+impl<H: Unpin> Stream for HoldingStream<H> {
+    type Item = Chunk;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
+        self.stream.as_mut().poll_next(cx)
     }
 }
 

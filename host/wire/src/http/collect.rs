@@ -1,6 +1,7 @@
 //! Collects the body of a request, for both generations: zero-copy if it arrives in one piece, else
 //! with one copy into an aligned block.
 
+use crate::connections::ConnectionPeer;
 use crate::disconnect::{DisconnectWatch, RequestBody, RequestBodyError};
 use crate::unread::ConnectionUnread;
 use bytes::Bytes;
@@ -51,11 +52,20 @@ pub trait ReceivedBody: Body<Data = Bytes, Error: Error + 'static> {
     fn connection(&self) -> StreamConnection {
         StreamConnection::default()
     }
+
+    /// The client that sends it.
+    fn peer(&self) -> &ConnectionPeer {
+        const { &ConnectionPeer::UNKNOWN }
+    }
 }
 
 impl ReceivedBody for RequestBody {
     fn connection(&self) -> StreamConnection {
         StreamConnection { unread: Some(Arc::clone(self.unread())), watch: self.watch().cloned() }
+    }
+
+    fn peer(&self) -> &ConnectionPeer {
+        self.connection_peer()
     }
 }
 

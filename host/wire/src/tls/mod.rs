@@ -8,9 +8,11 @@
 //! encrypted stream.
 
 mod certificates;
+mod client_names;
 mod handshake;
 mod reload;
 
+pub use client_names::certificate_names;
 pub use handshake::TlsEndpoint;
 pub use reload::TlsReloader;
 

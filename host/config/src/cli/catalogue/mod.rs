@@ -3,6 +3,7 @@
 //! Parsing, `--help`, the keys of a `--config` file and the checks at start read this table. A new
 //! flag is one entry in a file of this folder and one line in `config`.
 
+mod access;
 mod backends;
 mod flag;
 mod general;
@@ -25,6 +26,7 @@ pub const SECTIONS: &[(&str, &[FlagSpec])] = &[
     ("Limits", limits::LIMITS),
     ("Connections", limits::CONNECTIONS),
     ("TLS", tls::TLS),
+    ("Access", access::ACCESS),
     ("Metrics", metrics::METRICS),
     ("Backends", backends::BACKENDS),
     ("Memory and devices", backends::DEVICES),

@@ -9,11 +9,13 @@ use http::Request;
 use http_body_util::Full;
 use tonic::Status;
 
-/// The call with its message received and decompressed.
+/// The call with its message received and decompressed, and the message.
 ///
 /// # Errors
 /// The status for [`refuse`](super::refuse).
-pub async fn receive_control<B>(request: Request<B>) -> Result<Request<Full<Bytes>>, Status>
+pub async fn receive_control<B>(
+    request: Request<B>,
+) -> Result<(Request<Full<Bytes>>, Bytes), Status>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
@@ -30,5 +32,7 @@ where
     body.put_u8(0);
     body.put_u32(len as u32);
     body.put(&mut message);
-    Ok(Request::from_parts(parts, Full::new(body.freeze())))
+    let body = body.freeze();
+    let message = body.slice(PREFIX..);
+    Ok((Request::from_parts(parts, Full::new(body)), message))
 }

@@ -1,55 +1,39 @@
 //! Who may call which endpoint. The router asks once for each request, before a frontend serves it;
 //! the frontend turns a refusal into its own status.
 //!
-//! So far a caller is known by its headers only: restricted endpoints (docs/protocol/v2.md §2.20)
-//! need the header of their group.
+//! - [`AccessGate`] checks a request: restrictions by header (docs/protocol/v2.md §2.20), the
+//!   control listener, and names with scopes and limits (docs/security.md). A server without any of
+//!   them has no gate.
+//! - [`EndpointAccess`] is what it must know of an endpoint. Calls that name their model in a
+//!   message are checked when it is read: inference where the model is looked up
+//!   (`FrontendContext::check_model`), all others before they are served.
+//! - [`NameTable`] has the names of the auth file, which [`AuthReloader`] reads again and again.
+//! - [`audit`] logs calls that change the server.
+
+pub mod audit;
+mod endpoint;
+mod gate;
+mod limits;
+mod names;
+mod refusal;
+mod reload;
+
+pub use endpoint::{ControlAction, EndpointAccess};
+pub use gate::{AccessGate, AccessRules, AdmittedRequest, Caller, remove_token};
+pub use limits::InFlightRequest;
+pub use names::{CallerGrant, NameTable};
+pub use refusal::AccessRefusal;
+pub use reload::AuthReloader;
 
 use http::HeaderMap;
 use subtle::ConstantTimeEq;
-use trtserver_config::{ApiGroup, ApiRestrictions, ServerSettings};
+use trtserver_config::{ApiGroup, ApiRestrictions};
 
 /// The protocol that a request came by. Each has restrictions of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallerProtocol {
     Http,
     Grpc,
-}
-
-/// What is known of the caller of a request.
-pub struct Caller<'a> {
-    /// The headers of the request's head; gRPC calls them metadata.
-    pub headers: &'a HeaderMap,
-}
-
-/// Why a request is refused.
-#[derive(Debug, PartialEq, Eq)]
-pub enum AccessRefusal<'s> {
-    /// The endpoint is restricted: the request has no header of this name with the value that the
-    /// start line gives.
-    MissingHeader(&'s str),
-}
-
-/// Decides whether `caller` may call an endpoint of `groups`, which are asked for only if anything
-/// is restricted. An endpoint that shows data of several groups needs the headers of all of them; a
-/// path without an endpoint has no group.
-///
-/// # Errors
-/// The request is to be refused.
-pub fn check_access<'s>(
-    settings: &'s ServerSettings,
-    protocol: CallerProtocol,
-    caller: &Caller<'_>,
-    groups: impl FnOnce() -> &'static [ApiGroup],
-) -> Result<(), AccessRefusal<'s>> {
-    let restrictions = match protocol {
-        CallerProtocol::Http => &settings.http_restricted,
-        CallerProtocol::Grpc => &settings.grpc_restricted,
-    };
-    let Some(restrictions) = restrictions else { return Ok(()) };
-    match missing_header(restrictions, groups(), caller.headers) {
-        Some(header) => Err(AccessRefusal::MissingHeader(header)),
-        None => Ok(()),
-    }
 }
 
 /// The header that a request for an endpoint of `groups` lacks, if any.
@@ -105,7 +89,8 @@ pub fn groups_of_rpc(path: &str) -> &'static [ApiGroup] {
 pub const STATUS_V1: &[ApiGroup] =
     &[ApiGroup::Metadata, ApiGroup::ModelConfig, ApiGroup::Statistics];
 
-const ALL: &[ApiGroup] = &[
+/// Of an RPC that is not known.
+pub const ALL: &[ApiGroup] = &[
     ApiGroup::Health,
     ApiGroup::Metadata,
     ApiGroup::Inference,
@@ -118,5 +103,5 @@ const ALL: &[ApiGroup] = &[
 ];
 
 #[cfg(test)]
-#[path = "access_tests.rs"]
+#[path = "mod_tests.rs"]
 mod tests;

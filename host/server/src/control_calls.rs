@@ -1,0 +1,84 @@
+//! gRPC calls that tonic serves, which are all but inference: checked once their message has
+//! arrived, served, and entered in the audit lines if they change something.
+
+use super::{reflection, rpc_access};
+use http::{Request, Response};
+use std::convert::Infallible;
+use std::sync::Arc;
+use tonic::Status;
+use tonic::service::Routes;
+use tower::Service;
+use trtserver_wire::access::audit::{self, ControlOutcome};
+use trtserver_wire::access::{CallerGrant, EndpointAccess};
+use trtserver_wire::disconnect::RequestBody;
+use trtserver_wire::grpc::body::{GrpcBody, MESSAGE, STATUS};
+use trtserver_wire::grpc::unary;
+
+/// Serves a call. `caller`: its name, which must be allowed to do what the message says.
+pub async fn serve_control(
+    mut routes: Routes,
+    mut request: Request<RequestBody>,
+    caller: Option<Arc<CallerGrant>>,
+) -> Response<GrpcBody> {
+    let uri = request.uri().clone();
+    // The requests of reflection are a stream.
+    let is_reflection = uri.path().starts_with(reflection::PATH);
+    if is_reflection {
+        request.body_mut().allow_pauses();
+    }
+    // tonic refuses requests that are not gRPC calls.
+    if is_reflection || unary::check_call(request.method(), request.headers()).is_err() {
+        return into_response(routes.call(request).await);
+    }
+    let may_control = rpc_access::access_of_path(uri.path()).is_for_control_listener();
+    let peer = may_control.then(|| request.body().connection_peer().clone());
+    let (request, message) = match unary::receive_control(request).await {
+        Ok(received) => received,
+        Err(status) => return unary::refuse_call(&status),
+    };
+    let endpoint = match (rpc_access::access_of_message(uri.path(), &message), &caller) {
+        (Ok(endpoint), _) => endpoint,
+        // The service refuses it.
+        (Err(_), None) => EndpointAccess::NONE,
+        (Err(why), Some(_)) => {
+            let why = format!("failed to decode Protobuf message: {why}");
+            return unary::refuse_call(&Status::internal(why));
+        }
+    };
+    let audited = peer.as_ref().zip(endpoint.control);
+    if let Some(caller) = &caller
+        && let Err(refusal) = caller.authorize(&endpoint)
+    {
+        caller.count(&refusal);
+        if let Some((peer, action)) = &audited {
+            audit::log_refused(peer, action, &refusal);
+        }
+        return unary::refuse_call(&refusal.grpc_status());
+    }
+    let response = into_response(routes.call(request).await);
+    if let Some((peer, action)) = &audited {
+        let outcome = outcome_of(&response);
+        let outcome = outcome.as_ref().map(|()| ()).map_err(String::as_str);
+        audit::log_control(caller.as_deref(), peer, action, outcome);
+    }
+    response
+}
+
+fn into_response(served: Result<Response<tonic::body::Body>, Infallible>) -> Response<GrpcBody> {
+    match served {
+        Ok(response) => response.map(GrpcBody::from),
+        Err(never) => match never {},
+    }
+}
+
+/// How a call ended: v1 says so in its message, for which it left a note.
+fn outcome_of(response: &Response<GrpcBody>) -> Result<(), String> {
+    if let Some(ControlOutcome(outcome)) = response.extensions().get() {
+        return outcome.clone();
+    }
+    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    match header(STATUS) {
+        None | Some("0") => Ok(()),
+        Some(code) => Err(header(MESSAGE).unwrap_or(code).to_owned()),
+    }
+}
