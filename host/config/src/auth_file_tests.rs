@@ -69,3 +69,12 @@ fn wrong_lines_are_named() {
     }
     assert!(AuthFile::parse("f", b"a \xff read").unwrap_err().contains("UTF-8"));
 }
+
+#[test]
+fn example_of_the_documentation_is_valid() {
+    let page = include_str!("../../../docs/security.md");
+    let example = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let file = AuthFile::parse("page", example.unwrap_or_default().as_bytes()).unwrap();
+    let names: Vec<&str> = file.names.iter().map(|name| name.name.as_str()).collect();
+    assert_eq!(names, ["anonymous", "prometheus", "team-vision", "deploy", "admin"]);
+}

@@ -5,13 +5,13 @@ use super::{reflection, rpc_access};
 use http::{Request, Response};
 use std::convert::Infallible;
 use std::sync::Arc;
-use tonic::Status;
 use tonic::service::Routes;
+use tonic::{Code, Status};
 use tower::Service;
 use trtserver_wire::access::audit::{self, ControlOutcome};
 use trtserver_wire::access::{CallerGrant, EndpointAccess};
 use trtserver_wire::disconnect::RequestBody;
-use trtserver_wire::grpc::body::{GrpcBody, MESSAGE, STATUS};
+use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::unary;
 
 /// Serves a call. `caller`: its name, which must be allowed to do what the message says.
@@ -76,9 +76,8 @@ fn outcome_of(response: &Response<GrpcBody>) -> Result<(), String> {
     if let Some(ControlOutcome(outcome)) = response.extensions().get() {
         return outcome.clone();
     }
-    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-    match header(STATUS) {
-        None | Some("0") => Ok(()),
-        Some(code) => Err(header(MESSAGE).unwrap_or(code).to_owned()),
+    match Status::from_header_map(response.headers()) {
+        Some(status) if status.code() != Code::Ok => Err(status.message().to_owned()),
+        _ => Ok(()),
     }
 }

@@ -5,8 +5,11 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use trtserver_config::{ApiGroup, ApiRestrictions, HeaderPattern};
+use trtserver_config::{
+    ANONYMOUS, AccessKind, AccessedModels, ApiGroup, ApiRestrictions, AuthFile, HeaderPattern,
+};
 use trtserver_frontend_v2::http as v2;
 use trtserver_wire::context::FrontendContext;
 
@@ -48,5 +51,30 @@ pub fn access_flags(bytes: &[u8]) {
     if let Ok(Some(parsed)) = ApiRestrictions::parse("restricted", "api", "p-", &restrictions) {
         let restriction = parsed.for_group(ApiGroup::Inference);
         assert!(restriction.is_none_or(|one| !one.value().is_empty() && one.header.len() > 2));
+    }
+}
+
+/// An auth file: nothing panics, and what is accepted cannot give more than it says.
+pub fn auth_file(bytes: &[u8]) {
+    let file = match AuthFile::parse("auth", bytes) {
+        Ok(file) => file,
+        Err(error) => return assert!(error.starts_with("auth file auth"), "{error}"),
+    };
+    let mut credentials = BTreeSet::new();
+    for name in &file.names {
+        assert!(!name.name.is_empty() && !name.scopes.is_empty(), "{name:?}");
+        assert_eq!(name.credentials.is_empty(), name.name == ANONYMOUS, "{name:?}");
+        assert!(name.rate != Some(0) && name.in_flight != Some(0), "{name:?}");
+        for credential in &name.credentials {
+            assert!(credentials.insert(credential), "of two names: {credential:?}");
+        }
+        for (kind, group) in AccessKind::ALL.iter().flat_map(|k| ApiGroup::ALL.map(|g| (*k, g))) {
+            let allows = |models| name.scopes.iter().any(|scope| scope.allows(kind, group, models));
+            let some = allows(AccessedModels::Unknown);
+            assert!(some || !allows(AccessedModels::Named("vision-net")), "{name:?}");
+            // Who may see all models may see each.
+            let all = allows(AccessedModels::All);
+            assert!(!all || allows(AccessedModels::Named("vision-net")), "{name:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ mod isolation_work;
 mod region_request;
 mod wire_format;
 
-pub use administration::{access_flags, v2_log_settings};
+pub use administration::{access_flags, auth_file, v2_log_settings};
 pub use config::{model_config, v1_header};
 pub use grpc::{grpc_v2_call, grpc_v2_fast_path};
 pub use http::{v1_infer, v2_binary, v2_generate, v2_json};
@@ -29,6 +29,7 @@ pub type FuzzOracle = fn(&[u8]);
 /// All oracles by the names of their fuzz targets and seed folders.
 pub const ORACLES: &[(&str, FuzzOracle)] = &[
     ("access_flags", access_flags),
+    ("auth_file", auth_file),
     ("grpc_v2_call", grpc_v2_call),
     ("grpc_v2_fast_path", grpc_v2_fast_path),
     ("isolation_control", isolation_control),
