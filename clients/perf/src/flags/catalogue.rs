@@ -168,6 +168,7 @@ fn server_flags() -> Vec<Arg> {
         ),
         switch_flag("streaming", "Send requests on gRPC streams"),
         short_flag('H', "NAME:VALUE", "Header of each request (repeatable)").action(ArgAction::Append),
+        option_flag("token-file", "FILE", "Token of each request (Authorization: Bearer), from a file"),
     ]
 }
 

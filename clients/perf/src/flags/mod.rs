@@ -13,7 +13,7 @@ use clap::ArgMatches;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{input_data, parse_header, parse_range, parse_servers, parse_shape, parse_version};
+use values::{input_data, parse_range, parse_servers, parse_shape, parse_version, read_headers};
 
 /// Why there is nothing to do.
 pub enum Stop {
@@ -174,7 +174,7 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
             other => return Err(format!("--shared-memory: '{other}' is not none, system or cuda")),
         },
         output_shared_memory: positive("output-shared-memory-size", 100 * 1024)?,
-        headers: flags.all("header").into_iter().map(parse_header).collect::<Result<_, _>>()?,
+        headers: read_headers(flags)?,
         csv: flags.path("csv"),
         json: flags.path("json"),
         report: flags.path("report"),

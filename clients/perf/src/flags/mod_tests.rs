@@ -180,6 +180,23 @@ fn tls_is_chosen_by_scheme_or_flag() {
 }
 
 #[test]
+fn tokens_come_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let flags = format!("-m m -H a:b --token-file {}", path.display());
+    let refused = || run(Program::TrtserverPerf, &flags).unwrap_err();
+    assert!(refused().contains("No such file"));
+    for wrong in ["", "\n", "two words"] {
+        std::fs::write(&path, wrong).unwrap();
+        assert!(refused().contains("expected one token without spaces"), "{wrong:?}");
+    }
+    std::fs::write(&path, "s3cret\n").unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let headers = settings(&flags.replace("-m m ", "")).headers;
+    assert_eq!(headers, [pair("a", "b"), pair("authorization", "Bearer s3cret")]);
+}
+
+#[test]
 fn wrong_flags_of_tls_are_refused() {
     let cases = [
         ("-u h:1 --tls-insecure", "--tls-insecure: no server is asked over TLS"),

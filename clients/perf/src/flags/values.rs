@@ -41,7 +41,24 @@ pub(super) fn parse_servers(flags: &Flags, protocol: Protocol) -> Result<Vec<Ser
     given.into_iter().map(server).collect()
 }
 
-pub(super) fn parse_header(text: &str) -> Result<(String, String), String> {
+/// The headers of each request. A token comes from a file: others see the start line.
+pub(super) fn read_headers(flags: &Flags) -> Result<Vec<(String, String)>, String> {
+    let headers = flags.all("header").into_iter().map(parse_header);
+    let mut headers: Vec<_> = headers.collect::<Result<_, _>>()?;
+    if let Some(path) = flags.text("token-file") {
+        let token =
+            std::fs::read_to_string(path).map_err(|e| format!("--token-file {path}: {e}"))?;
+        let token = token.trim();
+        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!("--token-file {path}: expected one token without spaces"));
+        }
+        // gRPC has names in lower case.
+        headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+    }
+    Ok(headers)
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let (name, value) = (name.trim(), value.trim());
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
