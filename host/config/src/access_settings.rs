@@ -2,6 +2,7 @@
 
 use super::ListenAddress;
 use super::values::FlagValues;
+use crate::cli::GivenFlags;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,15 +27,18 @@ pub struct ControlAddress {
 
 /// # Errors
 /// Names the flag whose value cannot be used.
-pub fn access_settings(v: &FlagValues) -> Result<AccessSettings, String> {
+pub fn access_settings(flags: &GivenFlags, v: &FlagValues) -> Result<AccessSettings, String> {
+    let given = |name: &str| flags.get(name).is_some();
+    let auth_file = v.paths("auth-file").pop().filter(|path| !path.as_os_str().is_empty());
+    if auth_file.is_none() && given("auth-file") {
+        // Such as of a variable that is not set: without the file everybody may do everything.
+        return Err("--auth-file: expected the path of a file, found an empty value".to_owned());
+    }
+    let control = v.texts("control-address").pop().filter(|_| given("control-address"));
     Ok(AccessSettings {
-        auth_file: v.paths("auth-file").pop().filter(|path| !path.as_os_str().is_empty()),
+        auth_file,
         reload_interval: v.seconds("auth-reload-secs")?,
-        control: match v.texts("control-address").pop() {
-            None => None,
-            Some(text) if text.is_empty() => None,
-            Some(text) => Some(read_control_address(&text)?),
-        },
+        control: control.map(|text| read_control_address(&text)).transpose()?,
     })
 }
 

@@ -25,13 +25,15 @@ fn control_addresses_are_read() {
 }
 
 #[test]
-fn control_addresses_that_cannot_be_used_are_refused() {
+fn values_that_cannot_be_used_are_refused() {
     for (flags, error) in [
         (
             &["--control-address=host"][..],
             "--control-address=host: expected HOST:PORT or unix:PATH",
         ),
         (&["--control-address=host:http"], "expected HOST:PORT or unix:PATH"),
+        (&["--control-address="], "--control-address=: expected HOST:PORT or unix:PATH"),
+        (&["--auth-file="], "--auth-file: expected the path of a file, found an empty value"),
         (&["--control-address=:1"], "an address is empty"),
         (&["--control-address=unix:"], "expected a path after unix:"),
         (

@@ -43,7 +43,7 @@ pub fn build_settings(
     );
     let grpc_addresses = parse_addresses(v, "grpc-address")?;
     let allow_grpc = v.bool("allow-grpc")? && grpc_port.is_some();
-    let access = access_settings(v)?;
+    let access = access_settings(flags, v)?;
     let allow_uploaded_code = match flags.get("allow-uploaded-code") {
         Some(_) => v.bool("allow-uploaded-code")?,
         None => is_control_private(&access).unwrap_or_else(|| {

@@ -26,8 +26,11 @@ pub async fn serve_control(
     if is_reflection {
         request.body_mut().allow_pauses();
     }
-    // tonic refuses requests that are not gRPC calls.
-    if is_reflection || unary::check_call(request.method(), request.headers()).is_err() {
+    // tonic would serve some of them, unchecked.
+    if let Err(code) = unary::check_call(request.method(), request.headers()) {
+        return unary::no_call(code);
+    }
+    if is_reflection {
         return into_response(routes.call(request).await);
     }
     let may_control = rpc_access::access_of_path(uri.path()).is_for_control_listener();

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use trtserver_base::access_stats::AccessStats;
 use trtserver_base::error::{Error, Result};
-use trtserver_config::{ApiGroup, ApiRestrictions, ControlMode, ListenAddress, ServerSettings};
+use trtserver_config::{
+    ApiGroup, ApiRestrictions, ControlMode, ListenAddress, ServerSettings, TlsFiles,
+};
 use trtserver_wire::access::{AccessGate, AccessRules, AuthReloader};
 
 /// What a server needs to check requests.
@@ -39,46 +41,63 @@ impl ServerAccess {
     }
 }
 
-/// Says which listeners let other machines change the server without a token or a certificate.
+/// A listener as its clients see it.
+struct ListenerExposure<'s> {
+    name: &'static str,
+    serves_control: bool,
+    addresses: &'s [ListenAddress],
+    tls: &'s Option<TlsFiles>,
+    restrictions: &'s Option<ApiRestrictions>,
+}
+
+/// Says which listeners let other machines change the server without a token or a certificate, and
+/// at which tokens are not safe.
 fn warn_of_open_listeners(s: &ServerSettings) {
-    if s.access.auth_file.is_some() {
-        return;
-    }
-    let control = s.access.control.as_ref().map(|control| std::slice::from_ref(&control.address));
-    let moved = control.is_some();
-    let demands_certificate = |files: &Option<trtserver_config::TlsFiles>| {
-        files.as_ref().is_some_and(|files| files.client_ca.is_some())
+    let (control, _) = control_addresses(s);
+    let serves_control = control.is_empty();
+    let http = ListenerExposure {
+        name: "HTTP",
+        serves_control,
+        addresses: if s.allow_http { &s.http_addresses } else { &[] },
+        tls: &s.tls.http,
+        restrictions: &s.http_restricted,
     };
-    let listeners = [
-        (
-            "HTTP",
-            s.allow_http && !moved,
-            &s.http_addresses[..],
-            &s.tls.http,
-            s.http_restricted.as_ref(),
-        ),
-        (
-            "gRPC",
-            s.allow_grpc && !moved,
-            &s.grpc_addresses,
-            &s.tls.grpc,
-            s.grpc_restricted.as_ref(),
-        ),
-        ("control", moved, control.unwrap_or_default(), &s.tls.http, s.http_restricted.as_ref()),
-    ];
-    for (name, serves_control, addresses, tls, restrictions) in listeners {
-        let open = addresses.iter().find(|address| !address.is_local());
-        let Some(address) = open.filter(|_| serves_control && !demands_certificate(tls)) else {
-            continue;
-        };
-        let loads = s.control_mode == ControlMode::Explicit
-            && !is_restricted(restrictions, ApiGroup::ModelRepository);
+    let grpc = ListenerExposure {
+        name: "gRPC",
+        serves_control,
+        addresses: if s.allow_grpc { &s.grpc_addresses } else { &[] },
+        tls: &s.tls.grpc,
+        restrictions: &s.grpc_restricted,
+    };
+    let control =
+        ListenerExposure { name: "control", serves_control: true, addresses: control, ..http };
+    [http, grpc, control].iter().for_each(|listener| listener.warn(s));
+}
+
+impl ListenerExposure<'_> {
+    /// The first address at which other machines reach it stands for all.
+    fn warn(&self, s: &ServerSettings) {
+        let Self { name, serves_control, addresses, tls, restrictions } = self;
+        let Some(address) = addresses.iter().find(|address| !address.is_local()) else { return };
+        if s.access.auth_file.is_some() {
+            if tls.is_none() {
+                tracing::info!(
+                    "{name} listener at {address}: without TLS, tokens can be read on their way"
+                );
+            }
+            return;
+        }
+        let demands_certificate = tls.as_ref().is_some_and(|files| files.client_ca.is_some());
+        if !serves_control || demands_certificate {
+            return;
+        }
+        let is_open = |group| !is_restricted(restrictions.as_ref(), group);
         let how = "--auth-file, --control-address or --tls-client-ca closes that";
-        if loads {
+        if s.control_mode == ControlMode::Explicit && is_open(ApiGroup::ModelRepository) {
             tracing::warn!(
                 "{name} listener at {address}: every machine that reaches it may load and unload models; {how}"
             );
-        } else if !is_restricted(restrictions, ApiGroup::Logging) {
+        } else if is_open(ApiGroup::Logging) {
             tracing::info!(
                 "{name} listener at {address}: every machine that reaches it may change log settings and shared memory; {how}"
             );

@@ -143,6 +143,8 @@ fn the_log_says_which_listeners_are_open() {
         let server = trtserver_tests::Server::new().flag("--grpc-address=127.0.0.1");
         let running = flags.iter().fold(server, |server, flag| server.flag(flag)).start();
         let log = running.log();
+        let is_plain = log.contains("HTTP listener at 0.0.0.0: without TLS, tokens can be read");
+        assert_eq!(is_plain, flags.contains(&file.flag()), "{log}");
         match text {
             Some(text) => {
                 let line = running.wait_for_log(text);

@@ -1,8 +1,9 @@
 //! Token × API × wire, as one table.
 
-use super::{AuthFile, call, metric, send, server};
+use super::{AuthFile, bearer, call, metric, send, server};
 use trtserver_tests::Running;
 use trtserver_tests::grpc::{INFER, STREAM, field, infer_v1, infer_v2};
+use trtserver_tests::http2::{self, Client, message};
 
 const FILE: &str = "
 anonymous - read:health
@@ -192,6 +193,18 @@ fn every_token_may_do_what_its_scopes_say_on_every_wire() {
         let body = String::from_utf8_lossy(&ended.body).into_owned();
         assert!(ended.status == Some(0) && body.contains(text), "{path}: {ended:?} {body}");
     }
+    // What is not a gRPC call is not served, so its message needs no check.
+    let path = "/inference.GRPCInferenceService/RepositoryModelLoad";
+    let mut headers = http2::call_headers(path);
+    headers.retain(|(name, _)| *name != "content-type");
+    let token = bearer("deploy");
+    headers.extend([("content-type", "text/plain"), ("authorization", &token)]);
+    let mut client = Client::open(running.grpc());
+    let call = client.call(&headers);
+    client.send(call, &message(&field(2, b"b-echo")), true);
+    assert_eq!(client.end(call).status, None);
+    let by_deploy = |line: &&str| line.contains("audit: deploy") && line.contains("'b-echo': done");
+    assert!(!running.log().lines().any(|line| by_deploy(&line)), "{}", running.log());
     // No token is in the log, also not in refusals.
     assert!(!running.log().contains("-token"), "{}", running.log());
     assert!(running.stop().success());
