@@ -7,7 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct AccessStats {
     reloads: [AtomicU64; AuthReloadOutcome::ALL.len()],
     refusals: [AtomicU64; AccessRefusalReason::ALL.len()],
+    /// The second of the last log lines of callers without a name, and their number.
+    unnamed_second: AtomicU64,
+    unnamed_lines: AtomicU64,
 }
+
+/// Refused callers without a name have so many log lines a second: they cost their senders nothing.
+const MAX_UNNAMED: u64 = 10;
+const SECOND: u64 = 1_000_000_000;
 
 /// How a look at a changed auth file ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +90,21 @@ impl AccessStats {
         self.refusals[reason as usize].fetch_add(1, Relaxed);
     }
 
+    /// Whether a caller without a name may have a log line. Exact enough: lines at the turn of a
+    /// second may count twice.
+    pub fn take_unnamed_line(&self, now_ns: u64) -> bool {
+        let second = now_ns / SECOND;
+        if self.unnamed_second.swap(second, Relaxed) != second {
+            self.unnamed_lines.store(0, Relaxed);
+        }
+        self.unnamed_lines.fetch_add(1, Relaxed) < MAX_UNNAMED
+    }
+
     pub fn refusals(&self, reason: AccessRefusalReason) -> u64 {
         self.refusals[reason as usize].load(Relaxed)
     }
 }
+
+#[cfg(test)]
+#[path = "access_stats_tests.rs"]
+mod tests;

@@ -54,15 +54,14 @@ pub async fn serve_control(
     {
         caller.count(&refusal);
         if let Some((peer, action)) = &audited {
-            audit::log_refused(peer, action, &refusal);
+            audit::log_refused(&caller.stats, peer, action, &refusal);
         }
         return unary::refuse_call(&refusal.grpc_status());
     }
     let response = into_response(routes.call(request).await);
     if let Some((peer, action)) = &audited {
-        let outcome = outcome_of(&response);
-        let outcome = outcome.as_ref().map(|()| ()).map_err(String::as_str);
-        audit::log_control(caller.as_deref(), peer, action, outcome);
+        let failure = failure_of(&response);
+        audit::log_control(caller.as_deref(), peer, action, failure.as_deref());
     }
     response
 }
@@ -74,13 +73,11 @@ fn into_response(served: Result<Response<tonic::body::Body>, Infallible>) -> Res
     }
 }
 
-/// How a call ended: v1 says so in its message, for which it left a note.
-fn outcome_of(response: &Response<GrpcBody>) -> Result<(), String> {
-    if let Some(ControlOutcome(outcome)) = response.extensions().get() {
-        return outcome.clone();
+/// Why a call failed: v1 says so in its message, for which it left a note.
+fn failure_of(response: &Response<GrpcBody>) -> Option<String> {
+    if let Some(ControlOutcome { failure }) = response.extensions().get() {
+        return failure.clone();
     }
-    match Status::from_header_map(response.headers()) {
-        Some(status) if status.code() != Code::Ok => Err(status.message().to_owned()),
-        _ => Ok(()),
-    }
+    let status = Status::from_header_map(response.headers())?;
+    (status.code() != Code::Ok).then(|| status.message().to_owned())
 }

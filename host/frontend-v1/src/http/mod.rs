@@ -169,8 +169,8 @@ async fn control(
         }
     };
     if let (Some(peer), Some(action)) = (audited, call.access().control) {
-        let outcome = result.as_ref().map(|_| ()).map_err(|error| &*error.message);
-        audit::log_control(ctx.caller.as_deref(), &peer, &action, outcome);
+        let failure = result.as_ref().err().map(|error| &*error.message);
+        audit::log_control(ctx.caller.as_deref(), &peer, &action, failure);
     }
     match result {
         Ok((content_type, body)) => {

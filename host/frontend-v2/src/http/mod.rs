@@ -75,8 +75,8 @@ where
     });
     let response = response.await;
     if let Some((action, peer)) = audited {
-        let outcome = response.as_ref().map(|_| ()).map_err(|error| &*error.message);
-        audit::log_control(ctx.caller.as_deref(), &peer, &action, outcome);
+        let failure = response.as_ref().err().map(|error| &*error.message);
+        audit::log_control(ctx.caller.as_deref(), &peer, &action, failure);
     }
     response.unwrap_or_else(|error| error_response(&error))
 }

@@ -83,7 +83,7 @@ impl AccessGate {
                 self.rules.stats.count_refusal(reason);
             }
             if let Some(action) = &endpoint.control {
-                audit::log_refused(caller.peer, action, refusal);
+                audit::log_refused(&self.rules.stats, caller.peer, action, refusal);
             }
         })
     }

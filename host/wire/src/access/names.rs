@@ -23,7 +23,7 @@ pub struct CallerGrant {
     /// Of the name, and of everybody.
     scopes: Vec<AccessScope>,
     limits: NameLimits,
-    stats: Arc<AccessStats>,
+    pub stats: Arc<AccessStats>,
 }
 
 /// A name of the file.
