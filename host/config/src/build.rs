@@ -8,6 +8,7 @@ use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
 use super::restrictions::ApiRestrictions;
 use super::tls_settings::tls_settings;
+use super::trace_settings::trace_config;
 use super::values::FlagValues;
 use super::{
     ApiGroup, ConnectionSettings, ControlMode, ListenAddress, LogFormat, LogSettings,
@@ -135,6 +136,7 @@ pub fn build_settings(
         connections: connection_settings(v)?,
         tls: tls_settings(flags, v)?,
         access,
+        trace: trace_config(v)?,
         allow_metrics: v.bool("allow-metrics")?,
         metrics_addresses,
         metrics_port: v.number("metrics-port")?,

@@ -255,13 +255,17 @@ fn flags_become_settings() {
         ),
         (
             "--model-store=/m --model-control-mode=none --allow-model-control=false \
-             --rate-limit=off --trace-level=off --allow-client-shm=false --grpc-use-ssl=0",
+             --rate-limit=off --allow-client-shm=false --grpc-use-ssl=0",
             |_| {},
         ),
         (
-            "--model-store=/m --trace-level=OFF --trace-file=/t --trace-rate=7 --trace-config=level=OFF \
-             --trace-config=triton,file=/t --trace-config=rate=1",
-            |_| {},
+            "--model-store=/m --trace-level=OFF --trace-file=/t --trace-rate=7 \
+             --trace-config=triton,log-frequency=4 --trace-config=rate=1 --trace-slow-ms=20",
+            |s| {
+                s.trace.file = "/t".to_owned();
+                (s.trace.values.rate, s.trace.values.log_frequency) = (1, 4);
+                s.trace.slow = Some(Duration::from_millis(20));
+            },
         ),
         ("--model-store=/m --allow-client-shm", |s| s.allow_client_shm = true),
     ];

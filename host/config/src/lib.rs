@@ -25,6 +25,7 @@ mod settings;
 #[cfg(test)]
 mod testing;
 mod tls_settings;
+mod trace_settings;
 mod values;
 
 pub use access_settings::{AccessSettings, ControlAddress};
@@ -45,6 +46,7 @@ pub use settings::{
 };
 
 pub use tls_settings::{TlsFiles, TlsSettings};
+pub use trace_settings::{TraceConfig, TraceLevels, TraceMode, TraceValues};
 
 use crate::cli::{CliInvocation, GivenFlags};
 use std::ffi::OsString;

@@ -114,10 +114,6 @@ fn invalid_flags_are_refused() {
 #[test]
 fn unsupported_flags_are_refused() {
     let table = [
-        ("--trace-level=MIN", "request tracing"),
-        ("--trace-config=level=TIMESTAMPS", "request tracing"),
-        ("--trace-config=triton,level=TENSORS", "request tracing"),
-        ("--trace-config=rate", "request tracing"),
         ("--rate-limit=execution_count", "the rate limiter"),
         ("--cache-config=local,size=1", "the response cache"),
         ("--response-cache-byte-size=1", "the response cache"),
@@ -129,7 +125,7 @@ fn unsupported_flags_are_refused() {
         let error = error_of(&format!("--model-store=/m {line}"));
         assert!(error.starts_with(&want), "{error}");
     }
-    let both = error_of("--allow-sagemaker --trace-level=MIN");
+    let both = error_of("--allow-sagemaker --allow-vertex-ai");
     assert_eq!(both.lines().count(), 2, "{both}");
 }
 

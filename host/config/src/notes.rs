@@ -1,6 +1,7 @@
 //! Flags that this server does not fully support: notes for the log, or an error.
 
 use super::tls_settings::tls_notes;
+use super::trace_settings::trace_notes;
 use super::values::FlagValues;
 use crate::cli::GivenFlags;
 use crate::cli::catalogue::FlagStatus;
@@ -22,9 +23,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
     for (flag, given) in flags.iter() {
         let name = flag.name;
         let texts = values.texts(name);
-        let outside = |list: &[&str]| {
-            texts.iter().find(|t| !list.contains(&t.as_str()) && !traces_nothing(name, t)).cloned()
-        };
+        let outside = |list: &[&str]| texts.iter().find(|t| !list.contains(&t.as_str())).cloned();
         match flag.status {
             FlagStatus::Effective => {}
             FlagStatus::NoEffect(reason) => {
@@ -61,6 +60,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
         ));
     }
     notes.extend(tls_notes(flags, values)?);
+    notes.extend(trace_notes(flags, values)?);
     notes.extend(polling_notes(flags, values)?);
     let mode = values.text("model-control-mode")?;
     let explicit = mode == "explicit" || values.bool("allow-model-control")?;
@@ -70,15 +70,6 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
         ));
     }
     Ok(notes)
-}
-
-/// Whether it is a setting of `--trace-config`, `[MODE,]KEY=VALUE`, that asks for no trace: only the
-/// level does.
-fn traces_nothing(flag: &str, value: &str) -> bool {
-    let setting = value.split_once(',').map_or(value, |(_, setting)| setting);
-    flag == "trace-config"
-        && setting.contains('=')
-        && setting.strip_prefix("level=").is_none_or(|level| level.eq_ignore_ascii_case("OFF"))
 }
 
 /// Why a flag of a feature that this server does not have changes nothing with its values; `None` if

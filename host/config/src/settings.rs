@@ -7,6 +7,7 @@ use super::backend_config::BackendConfig;
 use super::header_pattern::HeaderPattern;
 use super::restrictions::ApiRestrictions;
 use super::tls_settings::TlsSettings;
+use super::trace_settings::TraceConfig;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -131,6 +132,7 @@ pub struct ServerSettings {
     pub connections: ConnectionSettings,
     pub tls: TlsSettings,
     pub access: AccessSettings,
+    pub trace: TraceConfig,
 
     pub allow_metrics: bool,
     pub metrics_addresses: Vec<ListenAddress>,

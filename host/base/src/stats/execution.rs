@@ -181,7 +181,7 @@ impl BatchExecution {
     }
 
     /// Durations of input, inference and output phases when the execution ends at `end_ns`.
-    pub(super) fn phases(&self, end_ns: u64) -> [u64; 3] {
+    pub fn phases(&self, end_ns: u64) -> [u64; 3] {
         let within = |t: u64, from: u64| if t < from || t > end_ns { None } else { Some(t) };
         let compute =
             within(self.compute_ns.load(Ordering::Relaxed), self.start_ns).unwrap_or(self.start_ns);

@@ -2,10 +2,8 @@
 
 use super::flag::{ANY_INT, BYTES, FlagKind, FlagSpec, PORT, flag_spec};
 
-const NO_TRACE: &str = "request tracing";
 const NO_LIMITER: &str = "the rate limiter";
 const NO_CACHE: &str = "the response cache";
-const UNUSED_TRACE: &str = "request tracing is not supported yet";
 const UNUSED_SAGEMAKER: &str = "--allow-sagemaker is not supported yet";
 const UNUSED_VERTEX: &str = "--allow-vertex-ai is not supported yet";
 
@@ -49,23 +47,48 @@ pub(super) const TRACING: &[FlagSpec] = &[
         "trace-config",
         FlagKind::Text("[MODE,]KEY=VALUE"),
         "",
-        "Settings of request tracing",
+        "Settings of request tracing: level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, mode=triton|opentelemetry, \
+         triton,file=FILE, triton,log-frequency=N, opentelemetry,KEY=VALUE",
     )
-    .repeats()
-    .unsupported(&["level=OFF"], NO_TRACE),
+    .repeats(),
+    flag_spec(
+        "trace-kept",
+        FlagKind::Int { min: 0, max: 100_000 },
+        "",
+        "Traces kept in memory for GET /v2/trtserver/requests; default 256 when requests are traced",
+    ),
+    flag_spec(
+        "trace-slow-ms",
+        FlagKind::Int { min: 0, max: 86_400_000 },
+        "",
+        "Keep the traces of requests that took at least so long, and of failed ones, also when not sampled",
+    ),
     flag_spec(
         "trace-level",
         FlagKind::Choice(&["OFF", "MIN", "MAX", "TIMESTAMPS", "TENSORS"]),
-        "OFF",
-        "Level of request tracing",
+        "",
+        "Level of request tracing; as --trace-config=level=LEVEL",
     )
     .repeats()
-    .unsupported(&["OFF"], NO_TRACE),
-    flag_spec("trace-file", FlagKind::Path("FILE"), "", "Trace file").no_effect(UNUSED_TRACE),
-    flag_spec("trace-rate", ANY_INT, "", "Trace one of every N requests").no_effect(UNUSED_TRACE),
-    flag_spec("trace-count", ANY_INT, "", "Maximum number of traces").no_effect(UNUSED_TRACE),
-    flag_spec("trace-log-frequency", ANY_INT, "", "Number of traces per file")
-        .no_effect(UNUSED_TRACE),
+    .warns(&[], "deprecated, use --trace-config=level=LEVEL"),
+    flag_spec(
+        "trace-file",
+        FlagKind::Path("FILE"),
+        "",
+        "Trace file; as --trace-config=triton,file=FILE",
+    )
+    .warns(&[], "deprecated, use --trace-config=triton,file=FILE"),
+    flag_spec("trace-rate", ANY_INT, "", "Trace one of every N requests; as --trace-config=rate=N")
+        .warns(&[], "deprecated, use --trace-config=rate=N"),
+    flag_spec("trace-count", ANY_INT, "", "Number of traces; as --trace-config=count=N")
+        .warns(&[], "deprecated, use --trace-config=count=N"),
+    flag_spec(
+        "trace-log-frequency",
+        ANY_INT,
+        "",
+        "Traces of one file; as --trace-config=triton,log-frequency=N",
+    )
+    .warns(&[], "deprecated, use --trace-config=triton,log-frequency=N"),
 ];
 
 pub(super) const CLOUD: &[FlagSpec] = &[

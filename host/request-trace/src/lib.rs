@@ -1,0 +1,33 @@
+//! Request traces: which requests are traced, what is recorded of them, and where it goes.
+//!
+//! A frontend asks the [`Tracer`] for an [`ActiveTrace`] once it knows the model of a request. The
+//! trace travels with the request; steps of ensembles and nested requests are children of it. What
+//! is recorded are mostly times that the request has anyway for its statistics. When the last
+//! reference is dropped, after the response was sent, the trace becomes a [`RequestTrace`] and goes
+//! through a bounded queue to a thread that passes it to the [`TraceSink`]s: the trace file
+//! ([`file`]), the list of recent traces ([`recent`]) and others.
+//!
+//! While nothing is traced, a request pays one branch in each place that records.
+
+#![forbid(unsafe_code)]
+
+pub mod active;
+pub mod activity;
+pub mod context;
+pub mod file;
+pub mod recent;
+pub mod request_trace;
+pub mod sampling;
+pub mod settings;
+pub mod tensor_text;
+pub mod tracer;
+
+pub use active::{ActiveTrace, SendTrace};
+pub use activity::{Activity, TensorActivity};
+pub use context::TraceContext;
+pub use recent::RecentTraces;
+pub use request_trace::{
+    BatchFacts, RequestSpan, RequestTrace, TensorRecord, TraceFailure, TraceReason, TraceWire,
+};
+pub use settings::{SettingChange, SettingUpdate, TraceLevels, TraceValues};
+pub use tracer::{TraceDemand, TraceSink, Tracer};

@@ -1,0 +1,315 @@
+//! The tracer: decides which requests are traced, and passes finished traces on.
+
+use crate::active::{ActiveTrace, TraceOrigin};
+use crate::context::TraceContext;
+use crate::file::TraceFile;
+use crate::recent::RecentTraces;
+use crate::request_trace::{RequestTrace, TraceReason, TraceWire};
+use crate::sampling::SampledBy;
+use crate::settings::{SettingTable, SettingUpdate, TraceTarget, TraceValues};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+use trtserver_base::clock::now_ns;
+use trtserver_base::error::Result;
+use trtserver_config::{TraceConfig, TraceMode};
+
+/// Finished traces that wait for the thread; further ones are dropped and counted.
+const QUEUED: usize = 8192;
+/// How often the thread looks for traces. It is not woken, which would cost requests a system call.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// The same while nothing is traced.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the end of the server waits for the thread.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
+
+/// Gets finished traces, on the thread `trace`.
+pub trait TraceSink: Send + Sync {
+    /// Which traces it wants. Asked once.
+    fn demand(&self) -> TraceDemand;
+
+    /// A trace has ended. Must not block for long: traces behind it are dropped meanwhile.
+    fn finished(&self, trace: &Arc<RequestTrace>);
+
+    /// The server ends; no trace follows. Must return within a few seconds.
+    fn stop(&self) {}
+}
+
+/// A finished trace and the setting that sampled it, which must not outlive the delivery: it writes
+/// its last file when it is dropped.
+type FinishedTrace = (Arc<RequestTrace>, Option<SampledBy>);
+
+/// Which traces a sink wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceDemand {
+    /// Those that are sampled, and the slow and failed ones.
+    Sampled,
+    /// Those of all requests, which are then all recorded.
+    All,
+}
+
+/// Decides which requests are traced, and passes finished traces on. Shared by all parts.
+pub struct Tracer {
+    /// Some request may be traced. Everything else is looked at only then.
+    active: AtomicBool,
+    table: ArcSwap<SettingTable>,
+    /// One change of settings at a time.
+    change: Mutex<()>,
+    mode: TraceMode,
+    /// In the mode of OpenTelemetry a caller's context decides, in either direction; otherwise each
+    /// request with a context is sampled.
+    parent_based: bool,
+    /// Name of the trace file; empty without one.
+    file_name: String,
+    file: Option<Arc<TraceFile>>,
+    options: Vec<(String, String)>,
+    /// Requests that took longer are kept, and those that failed.
+    slow_ns: Option<u64>,
+    all: bool,
+    sinks: Vec<Box<dyn TraceSink>>,
+    recent: RecentTraces,
+    ids: AtomicU64,
+    dropped: AtomicU64,
+    queue: OnceLock<SyncSender<FinishedTrace>>,
+    stopping: AtomicBool,
+    worker: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+impl Tracer {
+    /// A tracer by the settings of the start. It starts its thread once something is traced.
+    pub fn new(config: &TraceConfig, sinks: Vec<Box<dyn TraceSink>>) -> Arc<Self> {
+        let file = Some(&config.file).filter(|name| !name.is_empty());
+        let file = file.filter(|_| config.mode == TraceMode::Triton);
+        let file = file.map(|name| Arc::new(TraceFile::new(Path::new(name))));
+        let target = TraceTarget {
+            file: file.clone(),
+            without_file: config.mode == TraceMode::OpenTelemetry || config.recent.is_some(),
+        };
+        let table = SettingTable::new(config.values, target);
+        let tracer = Arc::new(Self {
+            active: AtomicBool::new(false),
+            table: ArcSwap::from_pointee(table),
+            change: Mutex::default(),
+            mode: config.mode,
+            parent_based: config.parent_based,
+            file_name: config.file.clone(),
+            file,
+            options: config.options.clone(),
+            slow_ns: config.slow.map(|slow| slow.as_nanos() as u64),
+            all: sinks.iter().any(|sink| sink.demand() == TraceDemand::All),
+            sinks,
+            recent: RecentTraces::new(config.recent.unwrap_or(TraceConfig::DEFAULT_RECENT)),
+            ids: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            queue: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            worker: Mutex::default(),
+        });
+        tracer.refresh();
+        tracer
+    }
+
+    /// A tracer that traces nothing until its settings are changed.
+    pub fn off() -> Arc<Self> {
+        Self::new(&TraceConfig::default(), Vec::new())
+    }
+
+    /// Begins the trace of a request to `model`, if it is to be traced. `context` is called only
+    /// while something is traced.
+    #[inline]
+    pub fn begin(
+        self: &Arc<Self>,
+        wire: TraceWire,
+        model: &str,
+        received_ns: u64,
+        context: impl FnOnce() -> Option<Box<TraceContext>>,
+    ) -> Option<Arc<ActiveTrace>> {
+        if !self.active.load(Relaxed) {
+            return None;
+        }
+        self.begin_active(wire, model, received_ns, context())
+    }
+
+    /// Something may be traced.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.active.load(Relaxed)
+    }
+
+    #[cold]
+    fn begin_active(
+        self: &Arc<Self>,
+        wire: TraceWire,
+        model: &str,
+        received_ns: u64,
+        context: Option<Box<TraceContext>>,
+    ) -> Option<Arc<ActiveTrace>> {
+        let table = self.table.load();
+        let setting = table.find(model);
+        let by_caller = context.as_deref().filter(|_| self.mode == TraceMode::OpenTelemetry);
+        let sampled = match by_caller {
+            Some(context) if self.parent_based && !context.is_sampled() => None,
+            Some(_) => setting.sample(true),
+            None => setting.sample(false),
+        };
+        if sampled.is_none() && self.slow_ns.is_none() && !self.all {
+            return None;
+        }
+        let origin = TraceOrigin { wire, received_ns, context, sampled };
+        Some(ActiveTrace::new(Arc::clone(self), self.next_id(), origin, model))
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Relaxed) + 1
+    }
+
+    /// A trace is complete. On a thread of its request.
+    pub(crate) fn finish(&self, mut trace: RequestTrace, sampled: Option<SampledBy>) {
+        let failed = trace.spans[0].failure.is_some();
+        if let Some(slow) = self.slow_ns {
+            if failed {
+                trace.reason = TraceReason::Failed;
+            } else if trace.duration_ns() >= slow {
+                trace.reason = TraceReason::Slow;
+            }
+        }
+        if trace.sampled.is_none() && trace.reason == TraceReason::Sampled && !self.all {
+            return;
+        }
+        trace.unix_offset_ns = unix_offset_ns();
+        let Some(queue) = self.queue.get() else { return };
+        if queue.try_send((Arc::new(trace), sampled)).is_err() {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Traces that were dropped because the thread did not keep up, or the disk did not.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed) + self.file.as_ref().map_or(0, |file| file.dropped())
+    }
+
+    pub fn recent(&self) -> &RecentTraces {
+        &self.recent
+    }
+
+    pub fn mode(&self) -> TraceMode {
+        self.mode
+    }
+
+    pub fn file_name(&self) -> &str {
+        &self.file_name
+    }
+
+    /// Options of the mode, as they were given.
+    pub fn options(&self) -> &[(String, String)] {
+        &self.options
+    }
+
+    /// The values in force for a model; for an empty name those of the server.
+    pub fn values(&self, model: &str) -> TraceValues {
+        self.table.load().find(model).values()
+    }
+
+    /// Changes the settings of a model; for an empty name those of the server.
+    ///
+    /// # Errors
+    /// The new setting traces, but cannot.
+    pub fn update(self: &Arc<Self>, model: &str, update: &SettingUpdate) -> Result<()> {
+        let _change = self.change.lock();
+        let changed = self.table.load().changed(model, update)?;
+        self.table.store(Arc::new(changed));
+        self.refresh();
+        Ok(())
+    }
+
+    /// Notes whether something is traced, and starts the thread for it.
+    fn refresh(self: &Arc<Self>) {
+        let active = self.all || self.slow_ns.is_some() || self.table.load().samples();
+        if active && let Err(e) = self.start_thread() {
+            tracing::error!("nothing is traced: the thread for traces did not start: {e}");
+            return;
+        }
+        self.active.store(active, Relaxed);
+        if let Some(worker) = &*self.worker.lock() {
+            worker.thread().unpark();
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>) -> std::io::Result<()> {
+        let mut worker = self.worker.lock();
+        if worker.is_some() {
+            return Ok(());
+        }
+        let (sender, receiver) = sync_channel(QUEUED);
+        let tracer = Arc::clone(self);
+        let run = move || tracer.run(&receiver);
+        *worker = Some(thread::Builder::new().name("trace".to_owned()).spawn(run)?);
+        let _ = self.queue.set(sender);
+        Ok(())
+    }
+
+    fn run(&self, queue: &Receiver<FinishedTrace>) {
+        loop {
+            let stopping = self.stopping.load(Relaxed);
+            while let Ok((trace, sampled)) = queue.try_recv() {
+                self.deliver(&trace, sampled);
+            }
+            if stopping {
+                return;
+            }
+            thread::park_timeout(if self.is_active() { INTERVAL } else { IDLE_INTERVAL });
+        }
+    }
+
+    fn deliver(&self, trace: &Arc<RequestTrace>, sampled: Option<SampledBy>) {
+        let wanted = trace.sampled.is_some() || trace.reason != TraceReason::Sampled;
+        if wanted {
+            self.recent.add(trace);
+        }
+        if let Some(sampled) = sampled {
+            sampled.write(trace);
+        }
+        for sink in &self.sinks {
+            if wanted || sink.demand() == TraceDemand::All {
+                sink.finished(trace);
+            }
+        }
+    }
+
+    /// Ends tracing: what was recorded is written. Waits a few seconds at most.
+    pub fn stop(self: &Arc<Self>) {
+        self.active.store(false, Relaxed);
+        self.stopping.store(true, Relaxed);
+        let worker = self.worker.lock().take();
+        let Some(worker) = worker else { return };
+        worker.thread().unpark();
+        let deadline = Instant::now() + STOP_LIMIT;
+        while !worker.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // The settings give what they have collected to the file when they are dropped.
+        let nothing = TraceTarget { file: None, without_file: false };
+        let values = TraceValues::default();
+        self.table.store(Arc::new(SettingTable::new(values, nothing)));
+        if let Some(file) = &self.file {
+            file.stop(deadline);
+        }
+        self.sinks.iter().for_each(|sink| sink.stop());
+    }
+}
+
+/// Unix time minus the monotonic clock.
+fn unix_offset_ns() -> i64 {
+    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let unix = unix.map_or(0, |unix| unix.as_nanos() as i64);
+    unix.saturating_sub(now_ns().cast_signed())
+}
+
+#[cfg(test)]
+#[path = "tracer_tests.rs"]
+mod tests;
