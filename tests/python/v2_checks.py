@@ -19,7 +19,7 @@ TYPES = {
 NUMBERS = [name for name in TYPES if name != "bool"]
 EXTENSIONS = [
     "classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
-    "model_configuration", "binary_tensor_data", "parameters", "statistics", "logging",
+    "model_configuration", "binary_tensor_data", "parameters", "statistics", "trace", "logging",
 ]
 
 

@@ -88,6 +88,7 @@ fn defaults() -> ServerSettings {
             grpc_keepalive_time: None,
             grpc_keepalive_timeout: Duration::from_secs(20),
         },
+        trace: crate::TraceConfig::default(),
         tls: TlsSettings {
             http: None,
             grpc: None,

@@ -4,6 +4,7 @@
 use super::input_data::{self, InputParts};
 use super::request::{self, RequestPlan, RequestedVersion};
 use super::response::{self, BuiltResponse, ResponseSpec};
+use http::HeaderMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
@@ -14,12 +15,14 @@ use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Flag;
 use trtserver_request::{
     CorrelationId, InferRequest, InferResponse, RequestContext, RequestSequence, Responder, Sink,
-    UsedMemory, classes,
+    UsedMemory, classes, request_tracing,
 };
+use trtserver_request_trace::{ActiveTrace, TraceContext, TraceWire};
 use trtserver_wire::context::{FrontendContext, failure_reason};
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::ReadyOrDeferred;
 use trtserver_wire::sink::{PendingResponse, UnaryReceiver};
+use trtserver_wire::trace_context::read_trace_context;
 
 /// A failed request, with the ids that its response repeats.
 #[derive(Debug)]
@@ -37,6 +40,28 @@ pub struct AcceptedRequest<C> {
     pub served: Arc<OpenVersion>,
     header: InferRequestHeader,
     received_ns: u64,
+    pub trace: Option<Arc<ActiveTrace>>,
+}
+
+/// How a request arrived.
+pub struct RequestArrival {
+    pub wire: TraceWire,
+    pub received_ns: u64,
+    /// The context of the client's trace, if something is traced.
+    pub trace_context: Option<Box<TraceContext>>,
+}
+
+impl RequestArrival {
+    /// With the context in the head of a request.
+    pub fn new(
+        ctx: &FrontendContext,
+        wire: TraceWire,
+        received_ns: u64,
+        headers: &HeaderMap,
+    ) -> Self {
+        let read = ctx.tracer.is_active().then(|| read_trace_context(headers));
+        Self { wire, received_ns, trace_context: read.flatten() }
+    }
 }
 
 impl<'a> AcceptedRequest<&'a FrontendContext> {
@@ -47,8 +72,9 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
         model: &str,
         version: RequestedVersion,
         header: Result<InferRequestHeader>,
-        received_ns: u64,
+        arrival: RequestArrival,
     ) -> Result<(Self, RequestPlan), InferFailure> {
+        let RequestArrival { wire, received_ns, trace_context } = arrival;
         let id = header.as_ref().map_or(0, |h| h.id);
         let found = ctx
             .check_model(model)
@@ -59,7 +85,8 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
             Ok(header) => (header, None),
             Err(error) => (InferRequestHeader::default(), Some(error)),
         };
-        let call = Self { ctx, served, header, received_ns };
+        let trace = ctx.tracer.begin(wire, &served.name, received_ns, || trace_context);
+        let call = Self { ctx, served, header, received_ns, trace };
         if let Some(error) = unreadable {
             return Err(call.refuse(error));
         }
@@ -88,8 +115,8 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
         if !plan.copies_much(&self.served.signature) {
             return ReadyOrDeferred::Ready(self.start(plan, parts, deadline_ns, sink));
         }
-        let Self { served, header, received_ns, .. } = self;
-        let call = AcceptedRequest { ctx: Arc::clone(ctx), served, header, received_ns };
+        let Self { served, header, received_ns, trace, .. } = self;
+        let call = AcceptedRequest { ctx: Arc::clone(ctx), served, header, received_ns, trace };
         let id = call.header.id;
         let start = move || call.start(plan, parts, deadline_ns, sink);
         ReadyOrDeferred::defer(async move {
@@ -102,6 +129,9 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
 impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
     /// Counts a failure before execution.
     pub fn refuse(&self, error: Error) -> InferFailure {
+        if let Some(trace) = &self.trace {
+            trace.refused(&error);
+        }
         let batch = request::counted_batch(&self.served.signature, &self.header);
         let ns = now_ns().saturating_sub(self.received_ns);
         self.served.stats.failure(batch, ns, failure_reason(&error), false);
@@ -149,7 +179,10 @@ impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
             stream: None,
             waits: false,
         };
-        let responder = Responder::new(context, sink);
+        if let Some(trace) = &self.trace {
+            trace.received(now_ns());
+        }
+        let responder = Responder::traced(context, sink, self.trace.clone());
         let response = receiver.await_response(Arc::downgrade(&responder));
         let h = &self.header;
         let request = InferRequest {
@@ -165,9 +198,13 @@ impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
             responder,
         };
         let id = h.id;
+        if let Some(trace) = &self.trace {
+            request_tracing::trace_submission(trace, &request, self.served.version);
+        }
         self.served.submit(request);
         let spec = ResponseSpec { served: self.served, batch, id, outputs: requested, per_item };
-        Ok(PendingRequest { spec, request_id, response, _in_flight: in_flight })
+        let trace = self.trace;
+        Ok(PendingRequest { spec, request_id, response, trace, _in_flight: in_flight })
     }
 }
 
@@ -185,6 +222,7 @@ pub struct PendingRequest {
     spec: ResponseSpec,
     request_id: u64,
     response: PendingResponse,
+    pub trace: Option<Arc<ActiveTrace>>,
     _in_flight: InFlightGuard,
 }
 
@@ -203,7 +241,7 @@ impl PendingRequest {
     }
 
     pub async fn finish(self) -> Result<InferResult, InferFailure> {
-        let PendingRequest { spec, request_id, response, _in_flight } = self;
+        let PendingRequest { spec, request_id, response, trace: _trace, _in_flight } = self;
         let (batch, per_item) = (spec.batch, spec.per_item);
         let id = spec.id;
         let built = match response.await {

@@ -9,8 +9,8 @@ use trtserver_request::{ModelSignature, TensorSpec};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::regions::gpu_driver;
 
-/// In Triton's order, without `trace`, whose settings cannot be changed.
-const EXTENSIONS: [&str; 12] = [
+/// In Triton's order.
+const EXTENSIONS: [&str; 13] = [
     "classification",
     "sequence",
     "model_repository",
@@ -22,6 +22,7 @@ const EXTENSIONS: [&str; 12] = [
     "binary_tensor_data",
     "parameters",
     "statistics",
+    "trace",
     "logging",
 ];
 

@@ -14,8 +14,9 @@ use trtserver_request::check::IdPrefix;
 use trtserver_request::memory::OutputMemory;
 use trtserver_request::{
     InferRequest, InputTensor, ModelSignature, RequestContext, RequestedOutput, Responder, Sink,
-    UsedMemory,
+    UsedMemory, request_tracing,
 };
+use trtserver_request_trace::ActiveTrace;
 use trtserver_wire::context::{FrontendContext, failure_reason};
 use trtserver_wire::decode_workers::MAX_INLINE;
 
@@ -31,6 +32,7 @@ pub struct UncheckedRequest {
     pub stream: Option<Arc<dyn StreamLimit>>,
     /// A backend sends it, for a request that it executes: accepted while the server drains.
     pub nested: bool,
+    pub trace: Option<Arc<ActiveTrace>>,
 }
 
 impl UncheckedRequest {
@@ -124,9 +126,9 @@ impl UncheckedRequest {
             waits: self.stream.is_some() && served.decoupled(),
             stream: self.stream,
         };
-        let responder = Responder::new(context, sink);
+        let responder = Responder::traced(context, sink, self.trace);
         let weak = Arc::downgrade(&responder);
-        served.submit(InferRequest {
+        let request = InferRequest {
             id: self.id,
             inputs: self.inputs,
             sequence: self.parameters.sequence,
@@ -137,13 +139,25 @@ impl UncheckedRequest {
             streaming: self.streaming,
             warmup: false,
             responder,
-        });
+        };
+        if let Some(trace) = request.responder.trace() {
+            request_tracing::trace_submission(trace, &request, served.version);
+        }
+        served.submit(request);
         Ok(weak)
     }
 }
 
 /// Counts a request that was refused after its model was found.
-pub fn count_refused(served: &OpenVersion, received_ns: u64, error: Error) -> Error {
+pub fn count_refused(
+    served: &OpenVersion,
+    trace: Option<&Arc<ActiveTrace>>,
+    received_ns: u64,
+    error: Error,
+) -> Error {
+    if let Some(trace) = trace {
+        trace.refused(&error);
+    }
     let ns = now_ns().saturating_sub(received_ns);
     served.stats.failure(0, ns, failure_reason(&error), false);
     error

@@ -1,51 +1,66 @@
 //! Unit tests of `trace_settings.rs`.
 
 use super::*;
-use trtserver_base::error::Code;
+use trtserver_base::error::Code::{InvalidArg, Unsupported};
 
 #[test]
-fn only_values_that_change_nothing_are_accepted() {
-    use Code::{InvalidArg, Unsupported};
-    let offered = "this server does not offer changing trace settings yet";
+fn values_are_parsed_or_refused() {
+    let timestamps = TraceLevels { timestamps: true, tensors: false };
+    let both = TraceLevels { timestamps: true, tensors: true };
+    let set = |levels| SettingUpdate {
+        levels: Some(SettingChange::Set(levels)),
+        ..SettingUpdate::default()
+    };
+    let rate = |rate| SettingUpdate { rate: Some(rate), ..SettingUpdate::default() };
+    let count = |count| SettingUpdate { count: Some(count), ..SettingUpdate::default() };
     for (key, values, expected) in [
-        ("trace_level", &["OFF"][..], None),
-        ("trace_level", &[], None),
-        ("trace_level", &["TIMESTAMPS"], Some((Unsupported, offered))),
-        ("trace_level", &["MIN"], Some((Unsupported, offered))),
+        ("trace_level", &["TIMESTAMPS"][..], set(timestamps)),
+        ("trace_level", &["MIN"], set(timestamps)),
+        ("trace_level", &["TIMESTAMPS", "TENSORS"], set(both)),
+        ("trace_level", &["OFF"], set(TraceLevels::default())),
+        ("trace_level", &["UNKNOWN"], set(TraceLevels::default())),
         (
             "trace_level",
-            &["TENSORS", "OFF"],
-            Some((InvalidArg, "Expect only one trace level 'OFF' is specified")),
+            &[],
+            SettingUpdate { levels: Some(SettingChange::Clear), ..SettingUpdate::default() },
         ),
-        ("trace_rate", &["1000"], None),
-        ("trace_rate", &["5"], Some((Unsupported, offered))),
-        ("trace_rate", &["x"], Some((InvalidArg, "Unable to parse 'trace_rate', got: x"))),
-        ("log_frequency", &["0"], None),
-        ("log_frequency", &["-1"], Some((InvalidArg, "Unable to parse 'log_frequency', got: -1"))),
-        ("trace_count", &["-1"], None),
-        ("trace_count", &["7"], Some((Unsupported, offered))),
+        ("trace_rate", &["7"], rate(SettingChange::Set(7))),
+        ("trace_rate", &[], rate(SettingChange::Clear)),
+        ("trace_count", &["-1"], count(SettingChange::Set(-1))),
+        ("trace_file", &[], SettingUpdate::default()),
+        ("trace_mode", &["opentelemetry"], SettingUpdate::default()),
+        ("other", &["x"], SettingUpdate::default()),
+    ] {
+        let values: Vec<Cow<'_, str>> = values.iter().map(|value| (*value).into()).collect();
+        let mut change = TraceChange::default();
+        change.add(key, &values).unwrap();
+        assert_eq!(change.0, expected, "{key} {values:?}");
+    }
+    for (key, values, code, message) in [
+        (
+            "trace_level",
+            &["OFF", "TIMESTAMPS"][..],
+            InvalidArg,
+            "Expect only one trace level 'OFF' is specified",
+        ),
+        ("trace_rate", &["x"], InvalidArg, "Unable to parse 'trace_rate', got: x"),
+        ("trace_rate", &["1", "2"], InvalidArg, "expect only 1 value for 'trace_rate'"),
+        ("log_frequency", &["-1"], InvalidArg, "Unable to parse 'log_frequency', got: -1"),
         (
             "trace_count",
             &["-2"],
-            Some((InvalidArg, "Unable to parse 'trace_count'. Expecting value >= -1, got:-2")),
+            InvalidArg,
+            "Unable to parse 'trace_count'. Expecting value >= -1, got:-2",
         ),
         (
             "trace_file",
-            &["/x"],
-            Some((Unsupported, "trace file location can not be updated through network protocol")),
+            &["x"],
+            Unsupported,
+            "trace file location can not be updated through network protocol",
         ),
-        ("trace_mode", &["opentelemetry"], None),
-        ("another", &["x"], None),
     ] {
-        let values: Vec<Cow<'_, str>> = values.iter().map(|value| Cow::Borrowed(*value)).collect();
-        let got = expect_unchanged(key, &values);
-        match (got, expected) {
-            (Ok(()), None) => {}
-            (Err(e), Some((code, text))) => {
-                assert_eq!(e.code, code, "{key}");
-                assert!(e.message.starts_with(text), "{key}: {}", e.message);
-            }
-            (got, _) => panic!("{key} {values:?}: {got:?}"),
-        }
+        let values: Vec<Cow<'_, str>> = values.iter().map(|value| (*value).into()).collect();
+        let error = TraceChange::default().add(key, &values).unwrap_err();
+        assert_eq!((error.code, &*error.message), (code, message), "{key} {values:?}");
     }
 }

@@ -22,6 +22,7 @@ pub mod implicit_state;
 pub mod memory;
 pub mod pages;
 pub mod pool;
+pub mod request_tracing;
 pub mod responder;
 pub mod response;
 mod response_channel;

@@ -7,6 +7,7 @@
 use super::cancel::CancelToken;
 use super::context::RequestContext;
 use super::implicit_state::ImplicitState;
+use super::request_tracing;
 use super::response::InferResponse;
 use super::response_channel::ResponseChannel;
 use super::sink::Sink;
@@ -17,6 +18,7 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::request_id::RequestId;
 use trtserver_base::stats::{BatchExecution, FailureReason};
+use trtserver_request_trace::ActiveTrace;
 
 /// The response side of one request: sends its responses and finishes it exactly once.
 pub struct Responder {
@@ -29,12 +31,42 @@ pub struct Responder {
     execution: OnceLock<Arc<BatchExecution>>,
     /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
+    /// What most requests do not have.
+    tags: Option<Box<RequestTags>>,
+}
+
+/// What follows a request for log lines and traces. One allocation, which most requests do without.
+struct RequestTags {
     /// Request id for log lines.
-    pub request_id: Option<Box<RequestId>>,
+    request_id: Option<RequestId>,
+    trace: Option<Arc<ActiveTrace>>,
 }
 
 impl Responder {
     pub fn new(context: RequestContext, sink: impl Into<Sink>) -> Arc<Self> {
+        let id = RequestId::current();
+        let tags = id.map(|id| Box::new(RequestTags { request_id: Some(*id), trace: None }));
+        Self::with_tags(context, sink, tags)
+    }
+
+    /// The same for a request that may be traced.
+    pub fn traced(
+        context: RequestContext,
+        sink: impl Into<Sink>,
+        trace: Option<Arc<ActiveTrace>>,
+    ) -> Arc<Self> {
+        if trace.is_none() {
+            return Self::new(context, sink);
+        }
+        let request_id = RequestId::current().map(|id| *id);
+        Self::with_tags(context, sink, Some(Box::new(RequestTags { request_id, trace })))
+    }
+
+    fn with_tags(
+        context: RequestContext,
+        sink: impl Into<Sink>,
+        tags: Option<Box<RequestTags>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             context,
             cancel_token: CancelToken::default(),
@@ -42,8 +74,18 @@ impl Responder {
             queued_ns: AtomicU64::new(0),
             execution: OnceLock::new(),
             implicit_state: OnceLock::new(),
-            request_id: RequestId::current(),
+            tags,
         })
+    }
+
+    /// Request id for log lines.
+    pub fn request_id(&self) -> Option<&RequestId> {
+        self.tags.as_ref()?.request_id.as_ref()
+    }
+
+    /// The trace of the request, if it is traced.
+    pub fn trace(&self) -> Option<&Arc<ActiveTrace>> {
+        self.tags.as_ref()?.trace.as_ref()
     }
 
     /// The request entered a queue.
@@ -114,6 +156,9 @@ impl Responder {
             let _ = self.fail(fault.clone(), FailureReason::Other);
             return Err(fault);
         }
+        if let Some(trace) = self.trace() {
+            request_tracing::trace_response(trace, &response);
+        }
         self.channel.send(response)
     }
 
@@ -149,6 +194,9 @@ impl Responder {
             && let Some(execution) = self.execution()
         {
             execution.report_broken(&error.message);
+        }
+        if let Some(trace) = self.trace() {
+            request_tracing::trace_end(trace, self, &result);
         }
         // Before the response: a client that has it finds it in the statistics.
         self.count(result.is_ok(), reason);

@@ -82,6 +82,7 @@ use trtserver_metrics::MetricsPage;
 use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
+use trtserver_request_trace::Tracer;
 use trtserver_wire::bind::{BoundListener, SocketFile};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::tls::TlsListeners;
@@ -122,9 +123,10 @@ pub fn run_server(settings: ServerSettings, log: LogControl, launcher: Arc<Proce
     };
     let code = match Server::start(host, settings, log, (&runtime, &health)) {
         Ok(server) => {
-            let models = Arc::clone(&server.context.models);
+            let context = Arc::clone(&server.context);
             let code = runtime.block_on(server.serve());
-            models.remove_copies();
+            context.models.remove_copies();
+            context.tracer.stop();
             code
         }
         Err(e) => {
@@ -193,6 +195,7 @@ impl Server {
             shared_memory: Default::default(),
             control: Default::default(),
             log,
+            tracer: Tracer::new(&settings.trace, Vec::new()),
             stream_numbers: Default::default(),
             access: access.gate.clone(),
             caller: None,

@@ -17,6 +17,7 @@ use trtserver_plugin_host::nested::{
     MakeSink, ModelStatus, NestedRequest, QueuedRequest, ServerModels,
 };
 use trtserver_request::{InputTensor, check};
+use trtserver_request_trace::TraceWire;
 use trtserver_wire::context::{FrontendContext, v2_missing};
 
 /// The models of this server, for the nested requests of its backends.
@@ -59,11 +60,14 @@ impl ServerModels for NestedModels {
         let found = found.map_err(v2_missing)?;
         let end = make_sink(found.decoupled());
         end.version.set(found.version);
+        let trace = ctx.tracer.begin(TraceWire::Nested, &found.name, received_ns, || None);
         let submitted = unchecked(&found, request).and_then(|unchecked| {
-            let unchecked = UncheckedRequest { stream: end.stream, ..unchecked };
+            let trace = trace.clone();
+            let unchecked = UncheckedRequest { stream: end.stream, trace, ..unchecked };
             unchecked.submit(&ctx, &found, received_ns, end.sink)
         });
-        let (responder, served) = submitted.map_err(|e| count_refused(&found, received_ns, e))?;
+        let (responder, served) =
+            submitted.map_err(|e| count_refused(&found, trace.as_ref(), received_ns, e))?;
         end.version.set(served.version);
         let hold: Box<dyn Any + Send> = Box::new(RequestHold {
             parts: Some((served, in_flight)),

@@ -14,6 +14,7 @@ use trtserver_models::lifecycle::{IndexEntry, ModelControl};
 use trtserver_models::{LookupError, ModelTable, OpenVersion};
 use trtserver_request::RequestSequence;
 use trtserver_request::shared_memory::RegionRegistry;
+use trtserver_request_trace::Tracer;
 
 /// Shared by all connections, as an `Arc`. The holders of a name in the auth file have a copy with
 /// that name.
@@ -29,6 +30,8 @@ pub struct FrontendContext {
     /// are loaded.
     pub control: Arc<ArcSwapOption<ModelControl>>,
     pub log: LogControl,
+    /// Decides which requests are traced.
+    pub tracer: Arc<Tracer>,
     /// The last number of a stream of v2.
     pub stream_numbers: Arc<AtomicU64>,
     /// Checks requests; `None` if all may be served, or were checked.

@@ -49,6 +49,7 @@ pub mod tls;
 pub mod tls;
 #[cfg(all(test, feature = "tls"))]
 mod tls_absent;
+pub mod trace_context;
 mod unix_socket;
 pub mod unread;
 mod watched_body;

@@ -35,6 +35,7 @@ pub fn context(
         shared_memory: Default::default(),
         control: Default::default(),
         log,
+        tracer: trtserver_request_trace::Tracer::off(),
         stream_numbers: Default::default(),
         access: None,
         caller: None,

@@ -1,6 +1,6 @@
 //! Inference over v1 gRPC without tonic: the unary call, and what it shares with stream requests.
 
-use crate::infer::{AcceptedRequest, InferFailure, InferResult, PendingRequest};
+use crate::infer::{AcceptedRequest, InferFailure, InferResult, PendingRequest, RequestArrival};
 use crate::input_data;
 use crate::input_data::InputParts;
 use crate::request::{RequestPlan, RequestedVersion};
@@ -15,6 +15,7 @@ use trtserver_base::error::Error;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
 use trtserver_request::Sink;
+use trtserver_request_trace::TraceWire;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::{MAX_INLINE, ReadyOrDeferred};
@@ -40,12 +41,18 @@ pub fn serve_infer<B: Body<Data = Bytes> + Unpin>(
 ) -> impl Future<Output = Response<GrpcBody>> + use<B> {
     unary::serve_unary(ctx, request, move |mut call| async move {
         let message = call.receive().await?;
-        let begun = match read_or_defer(&call.ctx, message, received_ns, call.deadline_ns) {
+        let arrival = RequestArrival::new(&call.ctx, TraceWire::V1Grpc, received_ns, &call.headers);
+        let begun = match read_or_defer(&call.ctx, message, arrival, call.deadline_ns) {
             ReadyOrDeferred::Ready(begun) => begun?,
             ReadyOrDeferred::Deferred(work) => work.await?,
         };
+        let trace = begun.as_ref().ok().and_then(|running| running.trace.clone());
         let (response, per_item) = respond(&call.ctx, begun, call.deadline_ns).await?;
-        Ok(encode(response, per_item, call.headers))
+        let mut response = encode(response, per_item, call.headers);
+        if let Some(trace) = trace {
+            response.body_mut().trace(trace.sending(0));
+        }
+        Ok(response)
     })
 }
 
@@ -93,18 +100,12 @@ fn decode(ctx: &FrontendContext, mut frames: MessageBuf) -> Result<InferRequest,
 fn read_or_defer(
     ctx: &Arc<FrontendContext>,
     frames: MessageBuf,
-    received_ns: u64,
+    arrival: RequestArrival,
     deadline_ns: u64,
 ) -> ReadyOrDeferred<Result<InferStart, Status>> {
     if !is_heavy(ctx, &frames) {
         let begun = decode(ctx, frames).map(|request| {
-            begin_or_defer(
-                ctx,
-                request,
-                received_ns,
-                deadline_ns,
-                sink::unary_sink(&"InferHandler"),
-            )
+            begin_or_defer(ctx, request, arrival, deadline_ns, sink::unary_sink(&"InferHandler"))
         });
         return match begun {
             Ok(ReadyOrDeferred::Ready(begun)) => ReadyOrDeferred::Ready(Ok(begun)),
@@ -117,7 +118,7 @@ fn read_or_defer(
         let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
         let read = move || {
             let request = decode(&ctx, frames)?;
-            Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary_sink(&"InferHandler")))
+            Ok(begin(&ctx, request, arrival, deadline_ns, sink::unary_sink(&"InferHandler")))
         };
         decode_workers::run_on_worker(read).await.map_err(status_code::to_grpc_status)?
     })
@@ -154,11 +155,11 @@ async fn respond(
 fn begin(
     ctx: &FrontendContext,
     request: InferRequest,
-    received_ns: u64,
+    arrival: RequestArrival,
     deadline_ns: u64,
     sink: (Sink, UnaryReceiver),
 ) -> InferStart {
-    let (call, plan, parts) = accept(ctx, request, received_ns)?;
+    let (call, plan, parts) = accept(ctx, request, arrival)?;
     call.start(plan, parts, deadline_ns, sink)
 }
 
@@ -166,11 +167,11 @@ fn begin(
 pub fn begin_or_defer(
     ctx: &Arc<FrontendContext>,
     request: InferRequest,
-    received_ns: u64,
+    arrival: RequestArrival,
     deadline_ns: u64,
     sink: (Sink, UnaryReceiver),
 ) -> ReadyOrDeferred<InferStart> {
-    match accept(ctx, request, received_ns) {
+    match accept(ctx, request, arrival) {
         Ok((call, plan, parts)) => call.start_or_defer(ctx, plan, parts, deadline_ns, sink),
         Err(failure) => ReadyOrDeferred::Ready(Err(failure)),
     }
@@ -180,12 +181,12 @@ pub fn begin_or_defer(
 fn accept(
     ctx: &FrontendContext,
     request: InferRequest,
-    received_ns: u64,
+    arrival: RequestArrival,
 ) -> Result<(AcceptedRequest<&FrontendContext>, RequestPlan, InputParts), InferFailure> {
     let InferRequest { model_name, model_version, meta_data, raw_input } = request;
     let version = RequestedVersion::from_number(model_version);
     let header = Ok(meta_data.unwrap_or_default());
-    let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, received_ns)?;
+    let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, arrival)?;
     let parts =
         input_data::entry_sizes(&call.served.signature, &plan, raw_input, &ctx.shared_memory);
     let parts = parts.map_err(|e| call.refuse(e))?;
@@ -194,10 +195,14 @@ fn accept(
 
 /// Waits for the response to a request of [`begin_or_defer`].
 pub async fn finish_infer(ctx: &FrontendContext, running: PendingRequest) -> InferResponse {
-    match running.finish().await {
+    let trace = running.trace.clone();
+    let response = match running.finish().await {
         Ok(done) => succeeded(ctx, done, MAX_MESSAGE),
         Err(failure) => failed_response(ctx, &failure),
-    }
+    };
+    // The stream writes it when its turn comes, which no trace waits for.
+    drop(trace.map(|trace| trace.sending(0)));
+    response
 }
 
 fn succeeded(ctx: &FrontendContext, done: InferResult, longest: usize) -> InferResponse {

@@ -37,6 +37,7 @@ use trtserver_wire::grpc::stream_response;
 use trtserver_wire::grpc::unary;
 use trtserver_wire::grpc::unary::MessageLimits;
 use trtserver_wire::status_code::to_grpc_status;
+use trtserver_wire::trace_context::read_trace_context;
 use trtserver_wire::unread::ConnectionUnread;
 
 /// Serves `/nvidia.inferenceserver.GRPCService/InferStream`.
@@ -46,6 +47,7 @@ pub fn infer_stream(
     unread: Arc<ConnectionUnread>,
 ) -> Response<GrpcBody> {
     let ctx_of_stream = Arc::clone(ctx);
+    let trace_context = read_trace_context(request.headers());
     stream_response::respond_with_stream(
         ctx,
         request,
@@ -55,7 +57,8 @@ pub fn infer_stream(
             let (sender, requests) = mpsc::channel(1);
             tokio::spawn(assemble(Arc::clone(&ctx), parts, sender));
             let requests = ReceiverStream::new(requests);
-            let responses = stream::answer_in_order(&ctx, requests, deadline_ns, unread);
+            let responses =
+                stream::answer_in_order(&ctx, requests, (deadline_ns, trace_context), unread);
             ResponseParts { responses, parts: VecDeque::new() }
         },
     )

@@ -5,7 +5,7 @@
 //! stream. When the client disconnects or the deadline passes, all pending requests are cancelled.
 
 use super::infer;
-use crate::infer::{InferFailure, PendingRequest};
+use crate::infer::{InferFailure, PendingRequest, RequestArrival};
 use http::{Request, Response};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use trtserver_base::clock::now_ns;
 use trtserver_proto::v1::{InferRequest, InferResponse};
+use trtserver_request_trace::{TraceContext, TraceWire};
 use trtserver_wire::access::InFlightRequest;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers::ReadyOrDeferred;
@@ -22,6 +23,7 @@ use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::stream_messages::{StreamBody, StreamDecoding};
 use trtserver_wire::grpc::{deadline, stream_response};
 use trtserver_wire::sink;
+use trtserver_wire::trace_context::read_trace_context;
 use trtserver_wire::unread::ConnectionUnread;
 
 /// Pending requests of one stream, at most. Beyond it the stream is not read, which is the client's
@@ -49,26 +51,31 @@ pub fn serve_stream_infer(
     unread: Arc<ConnectionUnread>,
 ) -> Response<GrpcBody> {
     let shared = Arc::clone(ctx);
+    let trace_context = read_trace_context(request.headers());
     stream_response::respond_with_stream(
         ctx,
         request,
         StreamDecoding::without_conversion(infer::RAW_INPUT),
-        move |requests, deadline_ns| answer_in_order(&shared, requests, deadline_ns, unread),
+        move |requests, deadline_ns| {
+            answer_in_order(&shared, requests, (deadline_ns, trace_context), unread)
+        },
     )
 }
 
-/// The responses to the requests of a stream. `deadline_ns` is that of the whole call, 0 = none.
+/// The responses to the requests of a stream. `deadline_ns` is that of the whole call, 0 = none;
+/// `trace_context` what its head says.
 pub fn answer_in_order<S>(
     ctx: &Arc<FrontendContext>,
     requests: S,
-    deadline_ns: u64,
+    (deadline_ns, trace_context): (u64, Option<Box<TraceContext>>),
     unread: Arc<ConnectionUnread>,
 ) -> ResponseStream
 where
     S: Stream<Item = Result<InferRequest, Status>> + Send + Unpin + 'static,
 {
     let (sender, receiver) = mpsc::channel(MAX_PENDING);
-    tokio::spawn(read(Arc::clone(ctx), requests, sender, deadline_ns, unread));
+    let call = (deadline_ns, trace_context);
+    tokio::spawn(read(Arc::clone(ctx), requests, sender, call, unread));
     let ctx = Arc::clone(ctx);
     let responses = ReceiverStream::new(receiver).then(move |item| {
         let ctx = Arc::clone(&ctx);
@@ -120,7 +127,7 @@ async fn read<S>(
     ctx: Arc<FrontendContext>,
     mut requests: S,
     sender: mpsc::Sender<StreamItem>,
-    deadline_ns: u64,
+    (deadline_ns, trace_context): (u64, Option<Box<TraceContext>>),
     unread: Arc<ConnectionUnread>,
 ) where
     S: Stream<Item = Result<InferRequest, Status>> + Unpin,
@@ -149,7 +156,13 @@ async fn read<S>(
                     }
                 };
                 let sink = sink::counted_unary(&unread, &"StreamInferHandler");
-                let begun = infer::begin_or_defer(&ctx, request, now_ns(), deadline_ns, sink);
+                let trace_context = trace_context.clone();
+                let arrival = RequestArrival {
+                    wire: TraceWire::V1Grpc,
+                    received_ns: now_ns(),
+                    trace_context,
+                };
+                let begun = infer::begin_or_defer(&ctx, request, arrival, deadline_ns, sink);
                 let begun = match begun {
                     ReadyOrDeferred::Ready(begun) => begun,
                     ReadyOrDeferred::Deferred(work) => work.await,

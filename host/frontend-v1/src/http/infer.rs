@@ -3,7 +3,7 @@
 
 use super::endpoint;
 use super::response::{BINARY, V1Response};
-use crate::infer::{AcceptedRequest, InferFailure, InferResult};
+use crate::infer::{AcceptedRequest, InferFailure, InferResult, RequestArrival};
 use crate::request;
 use crate::request::RequestedVersion;
 use crate::{header_text, input_data, legacy, response};
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use trtserver_base::error::{Code, Error};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_proto::text;
+use trtserver_request_trace::{ActiveTrace, TraceWire};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers::ReadyOrDeferred;
 use trtserver_wire::http::collect::{BodyError, BodySpec, ReceivedBody, collect_body};
@@ -35,7 +36,10 @@ pub async fn serve_infer<B: ReceivedBody>(
 ) -> V1Response {
     let (head, body) = request.into_parts();
     let mut body = pin!(body);
-    let result = run(ctx, model, version, &head.headers, body.as_mut(), received_ns).await;
+    let arrival = RequestArrival::new(ctx, TraceWire::V1Http, received_ns, &head.headers);
+    let mut trace = None;
+    let request = (model, version, &head.headers);
+    let result = run(ctx, request, body.as_mut(), arrival, &mut trace).await;
     let mut response = match result {
         Ok(done) => {
             let format = endpoint::query_value(head.uri.query(), "format");
@@ -56,19 +60,20 @@ pub async fn serve_infer<B: ReceivedBody>(
         drain_body(body, ctx.settings.http_max_input_size).await;
     }
     response.reused_headers = head.headers;
+    response.trace = trace;
     response
 }
 
 async fn run<B: ReceivedBody>(
     ctx: &Arc<FrontendContext>,
-    model: &str,
-    version: RequestedVersion,
-    headers: &HeaderMap,
+    (model, version, headers): (&str, RequestedVersion, &HeaderMap),
     body: Pin<&mut B>,
-    received_ns: u64,
+    arrival: RequestArrival,
+    trace: &mut Option<Arc<ActiveTrace>>,
 ) -> Result<InferResult, InferFailure> {
     let header = request::parse_header(model, headers.get("nv-inferrequest").map(|v| v.as_bytes()));
-    let (call, plan) = AcceptedRequest::open(ctx, model, version, header, received_ns)?;
+    let (call, plan) = AcceptedRequest::open(ctx, model, version, header, arrival)?;
+    trace.clone_from(&call.trace);
     let signature = &call.served.signature;
     let expected = plan.bytes();
     let announced = body.size_hint().exact().filter(|announced| *announced != expected as u64);

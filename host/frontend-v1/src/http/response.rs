@@ -3,10 +3,12 @@
 use crate::{header_text, request_status};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use std::sync::Arc;
 use trtserver_base::budget::RETRY_AFTER_SECS;
 use trtserver_base::error::{Code, Error};
 use trtserver_config::ServerSettings;
 use trtserver_proto::v1::RequestStatus;
+use trtserver_request_trace::ActiveTrace;
 use trtserver_wire::chunks::Chunks;
 use trtserver_wire::http::body::ResponseBody;
 
@@ -31,6 +33,7 @@ pub struct V1Response {
     /// The request's headers, whose memory is reused for the response and the next request on the
     /// connection.
     pub reused_headers: HeaderMap,
+    pub trace: Option<Arc<ActiveTrace>>,
 }
 
 impl V1Response {
@@ -44,6 +47,7 @@ impl V1Response {
             infer_response: None,
             body: Chunks::default(),
             reused_headers: HeaderMap::new(),
+            trace: None,
         }
     }
 
@@ -90,6 +94,9 @@ impl V1Response {
         }
         if let Some(Ok(value)) = self.infer_response.map(HeaderValue::try_from) {
             headers.insert(NV_INFER_RESPONSE, value);
+        }
+        if let Some(trace) = self.trace {
+            response.body_mut().trace(trace.sending(self.code.as_u16()));
         }
         response
     }

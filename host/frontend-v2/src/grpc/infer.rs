@@ -13,12 +13,14 @@ use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use std::sync::Arc;
 use tonic::Status;
+use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::state::{InFlightGuard, ServerPhase};
 use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::ModelInferRequest;
 use trtserver_request::InferResponse;
+use trtserver_request_trace::{ActiveTrace, TraceContext, TraceWire};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::{MAX_INLINE, ReadyOrDeferred};
@@ -27,6 +29,7 @@ use trtserver_wire::grpc::compression::Compression;
 use trtserver_wire::grpc::unary;
 use trtserver_wire::grpc::unary::MessageBuf;
 use trtserver_wire::sink::PendingResponse;
+use trtserver_wire::trace_context::read_trace_context;
 use trtserver_wire::{sink, status_code};
 
 /// Number of `raw_input_contents` in ModelInferRequest.
@@ -47,12 +50,15 @@ pub fn serve_infer<B: Body<Data = Bytes> + Unpin>(
         let compression = settings
             .grpc_compression
             .and_then(|level| Compression::from_headers(&call.headers, level));
-        let arrival = Arrival { received_ns, deadline_ns: call.deadline_ns, forwarded };
+        let trace_context = call.ctx.tracer.is_active().then(|| read_trace_context(&call.headers));
+        let trace_context = trace_context.flatten();
+        let deadline_ns = call.deadline_ns;
+        let arrival = Arrival { received_ns, deadline_ns, forwarded, trace_context };
         let pending = match begin_or_defer(&call.ctx, message, arrival) {
             ReadyOrDeferred::Ready(pending) => pending?,
             ReadyOrDeferred::Deferred(work) => work.await?,
         };
-        let PendingRequest { served, spec, response, _in_flight } = pending;
+        let PendingRequest { served, spec, response, trace, _in_flight } = pending;
         let encoded = match response.await {
             Ok(response) => match encode_or_defer(served, spec, response, call.headers) {
                 ReadyOrDeferred::Ready(encoded) => encoded,
@@ -60,18 +66,40 @@ pub fn serve_infer<B: Body<Data = Bytes> + Unpin>(
             },
             Err(error) => Err(error),
         };
-        match (encoded, compression) {
+        let result = match (encoded, compression) {
             (Ok(response), Some(compression)) => Ok(Box::pin(compression.compress(response)).await),
             (encoded, _) => encoded.map_err(status_code::to_grpc_status),
+        };
+        match trace {
+            None => result,
+            Some(trace) => traced_result(&trace, result),
         }
     })
 }
 
-/// When a call arrived, its deadline (0 = none), and its metadata for the model.
+/// Has the trace of a request note when its response was sent.
+pub fn traced_result(
+    trace: &Arc<ActiveTrace>,
+    result: Result<Response<GrpcBody>, Status>,
+) -> Result<Response<GrpcBody>, Status> {
+    match result {
+        Ok(mut response) => {
+            response.body_mut().trace(trace.sending(0));
+            Ok(response)
+        }
+        Err(status) => {
+            drop(trace.sending(status.code() as u16));
+            Err(status)
+        }
+    }
+}
+
+/// When a call arrived, its deadline (0 = none), and its metadata for the model and for traces.
 struct Arrival {
     received_ns: u64,
     deadline_ns: u64,
     forwarded: Option<Box<ForwardedHeaders>>,
+    trace_context: Option<Box<TraceContext>>,
 }
 
 /// Reading or checking the message takes long.
@@ -165,6 +193,7 @@ struct PendingRequest {
     served: Arc<OpenVersion>,
     spec: ResponseSpec,
     response: PendingResponse,
+    trace: Option<Arc<ActiveTrace>>,
     _in_flight: InFlightGuard,
 }
 
@@ -205,6 +234,12 @@ fn start(
 ) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
     let found = find_version(ctx, model, version)?;
+    let trace = ctx.tracer.begin(TraceWire::V2Grpc, &found.name, arrival.received_ns, || {
+        arrival.trace_context.clone()
+    });
+    if let Some(trace) = &trace {
+        trace.received(now_ns());
+    }
     let (sink, receiver) = sink::unary_sink(&"ModelInferHandler");
     let submitted = require_unary(
         &found,
@@ -213,15 +248,16 @@ fn start(
     .and_then(|()| read(&found))
     .and_then(|(mut unchecked, spec)| {
         unchecked.deadline_ns = arrival.deadline_ns;
+        unchecked.trace = trace.clone();
         if let Some(forwarded) = &arrival.forwarded {
             forwarded.add_to(&mut unchecked.parameters);
         }
         Ok((unchecked.submit(ctx, &found, arrival.received_ns, sink)?, spec))
     });
     let ((responder, served), spec) =
-        submitted.map_err(|e| count_refused(&found, arrival.received_ns, e))?;
+        submitted.map_err(|e| count_refused(&found, trace.as_ref(), arrival.received_ns, e))?;
     let response = receiver.await_response(responder);
-    Ok(PendingRequest { served, spec, response, _in_flight: in_flight })
+    Ok(PendingRequest { served, spec, response, trace, _in_flight: in_flight })
 }
 
 /// The served model version.

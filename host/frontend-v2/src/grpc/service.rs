@@ -5,6 +5,7 @@ use crate::log_settings;
 use crate::log_settings::{SettingKind as LogKind, SettingValue as LogValue};
 use crate::repository;
 use crate::repository::{CONFIG, DEPENDENTS, FILE, LoadParameters};
+use crate::trace_settings::TraceChange;
 use crate::{find_ready, metadata, statistics, trace_settings};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -277,17 +278,18 @@ impl GrpcInferenceService for Service {
         r: Request<TraceSettingRequest>,
     ) -> TonicResult<TraceSettingResponse> {
         let r = r.get_ref();
-        let known =
-            trace_settings::read_trace_settings(&self.0, &r.model_name).map_err(to_grpc_status)?;
+        trace_settings::read_trace_settings(&self.0, &r.model_name).map_err(to_grpc_status)?;
+        let mut change = TraceChange::default();
         for (key, new) in &r.settings {
             let values: Vec<_> = new.value.iter().map(|value| Cow::Borrowed(&**value)).collect();
-            trace_settings::expect_unchanged(key, &values).map_err(to_grpc_status)?;
+            change.add(key, &values).map_err(to_grpc_status)?;
         }
-        let value = |values: &[&str]| trace_setting_response::SettingValue {
-            value: values.iter().map(|v| (*v).to_owned()).collect(),
-        };
+        change.apply(&self.0, &r.model_name).map_err(to_grpc_status)?;
+        let settings =
+            trace_settings::read_trace_settings(&self.0, &r.model_name).map_err(to_grpc_status)?;
+        let value = |value| trace_setting_response::SettingValue { value };
         let settings: BTreeMap<_, _> =
-            known.iter().map(|(key, values)| ((*key).to_owned(), value(values))).collect();
+            settings.into_iter().map(|(key, values)| (key, value(values))).collect();
         ok(TraceSettingResponse { settings })
     }
 

@@ -20,6 +20,7 @@ use trtserver_models::OpenVersion;
 use trtserver_proto::codec::Encoded;
 use trtserver_proto::v2::ModelInferRequest;
 use trtserver_request::{InferResponse, StreamLimit};
+use trtserver_request_trace::{ActiveTrace, TraceContext, TraceWire};
 use trtserver_wire::access::InFlightRequest;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
@@ -30,6 +31,7 @@ use trtserver_wire::grpc::{deadline, stream_response, unary};
 use trtserver_wire::sink;
 use trtserver_wire::sink::{CancelGuard, StreamItem};
 use trtserver_wire::status_code;
+use trtserver_wire::trace_context::read_trace_context;
 use trtserver_wire::unread::{ConnectionUnread, StreamUnread};
 
 /// Pending requests of one stream, at most. Beyond it, or the limit of unread responses, the stream
@@ -62,8 +64,10 @@ pub fn serve_stream_infer(
     let compression =
         compression.and_then(|level| Compression::from_headers(request.headers(), level));
     let shared = Arc::clone(ctx);
+    // Settings may be changed while the stream is open.
+    let trace_context = read_trace_context(request.headers());
     let serve = move |requests, deadline_ns| {
-        let call = StreamCall { true_status, deadline_ns, forwarded };
+        let call = StreamCall { true_status, deadline_ns, forwarded, trace_context };
         answer_requests(shared, requests, call, unread)
     };
     match compression {
@@ -81,6 +85,7 @@ pub struct StreamCall {
     /// Deadline of the whole call; 0 = none.
     pub deadline_ns: u64,
     pub forwarded: Option<Box<ForwardedHeaders>>,
+    pub trace_context: Option<Box<TraceContext>>,
 }
 
 /// Serves the requests of `incoming`.
@@ -90,12 +95,14 @@ pub fn answer_requests(
     call: StreamCall,
     connection: Arc<ConnectionUnread>,
 ) -> ReceiverStream<Message> {
-    let StreamCall { true_status, deadline_ns, forwarded } = call;
+    let StreamCall { true_status, deadline_ns, forwarded, trace_context } = call;
     let forwarded = forwarded.map(Arc::from);
     let (out, responses) = mpsc::channel(MAX_UNREAD);
     let (sink, items) = mpsc::unbounded_channel();
     let unread = StreamUnread::new(connection, ctx.next_stream_number());
-    let submitter = Submitter { ctx, sink, unread: Arc::clone(&unread), deadline_ns, forwarded };
+    let open_unread = Arc::clone(&unread);
+    let submitter =
+        Submitter { ctx, sink, unread: open_unread, deadline_ns, forwarded, trace_context };
     let pending =
         PendingRequests { submitter, unread, slots: BTreeMap::new(), next: 0, complete: false };
     tokio::spawn(async move {
@@ -194,6 +201,7 @@ struct Submitter {
     unread: Arc<StreamUnread>,
     deadline_ns: u64,
     forwarded: Option<Arc<ForwardedHeaders>>,
+    trace_context: Option<Box<TraceContext>>,
 }
 
 impl Submitter {
@@ -206,6 +214,13 @@ impl Submitter {
         let in_flight = self.ctx.state.begin_request();
         let counted = self.ctx.admit_in_stream()?;
         let found = infer::find_version(&self.ctx, &request.model_name, &request.model_version)?;
+        let trace = self
+            .ctx
+            .tracer
+            .begin(TraceWire::V2Grpc, &found.name, received_ns, || self.trace_context.clone());
+        if let Some(trace) = &trace {
+            trace.received(now_ns());
+        }
         let model_name = request.model_name.clone();
         let model_version = request.model_version.clone();
         let submitted =
@@ -213,6 +228,7 @@ impl Submitter {
                 .and_then(|(mut unchecked, spec)| {
                     unchecked.streaming = true;
                     unchecked.deadline_ns = self.deadline_ns;
+                    unchecked.trace = trace.clone();
                     if let Some(forwarded) = &self.forwarded {
                         forwarded.add_to(&mut unchecked.parameters);
                     }
@@ -224,7 +240,7 @@ impl Submitter {
                     Ok((queued, spec, empty_final_response))
                 });
         let ((responder, served), spec, empty_final_response) =
-            submitted.map_err(|e| count_refused(&found, received_ns, e))?;
+            submitted.map_err(|e| count_refused(&found, trace.as_ref(), received_ns, e))?;
         Ok(AcceptedRequest {
             served,
             spec,
@@ -233,6 +249,7 @@ impl Submitter {
             empty_final_response,
             held: None,
             guard: CancelGuard::new(responder),
+            trace,
             _in_flight: (in_flight, counted),
         })
     }
@@ -259,6 +276,7 @@ struct AcceptedRequest {
     /// A response of an ordinary model, until it is known whether it is the last.
     held: Option<InferResponse>,
     guard: CancelGuard,
+    trace: Option<Arc<ActiveTrace>>,
     _in_flight: (InFlightGuard, Option<InFlightRequest>),
 }
 
@@ -372,7 +390,10 @@ impl AcceptedRequest {
                 let head = ResponseHead::from_response(&self.served, &self.spec, &response)
                     .mark_final(last);
                 let encoded = head.into_stream_response("");
-                let counted = response.unread.map(|unread| unread as Box<dyn Send + Sync>);
+                let counted = match &self.trace {
+                    None => response.unread.map(|unread| unread as Box<dyn Send + Sync>),
+                    Some(trace) => Some(Box::new((response.unread, trace.sending(0))) as _),
+                };
                 OutgoingMessage::Response(Encoded { counted, ..encoded })
             }
             Err(error) => self.error(error),

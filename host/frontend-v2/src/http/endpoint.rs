@@ -10,11 +10,17 @@ use trtserver_wire::access::EndpointAccess;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Server,
-    /// An extension of this server, as are the next four.
+    /// An extension of this server, as are the next six.
     Backends,
     Health,
     Loads,
     Memory,
+    /// The traces in memory.
+    Requests,
+    /// One of them, by an id that is percent-encoded.
+    Request {
+        id: &'a str,
+    },
     Started,
     Live,
     Ready,
@@ -155,7 +161,9 @@ impl<'a> Endpoint<'a> {
                 ModelEndpoint::Config => &[ApiGroup::ModelConfig],
                 ModelEndpoint::Statistics => &[ApiGroup::Statistics],
             },
-            Endpoint::Trace { .. } => &[ApiGroup::Trace],
+            Endpoint::Trace { .. } | Endpoint::Requests | Endpoint::Request { .. } => {
+                &[ApiGroup::Trace]
+            }
             Endpoint::Logging { .. } => &[ApiGroup::Logging],
             Endpoint::SharedMemory { .. } => &[ApiGroup::SharedMemory],
         }
@@ -180,6 +188,8 @@ fn find_endpoint(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["trtserver", "health", "started"] => (Endpoint::Started, true, false),
         ["trtserver", "loads"] => (Endpoint::Loads, true, false),
         ["trtserver", "memory"] => (Endpoint::Memory, true, false),
+        ["trtserver", "requests"] => (Endpoint::Requests, true, false),
+        ["trtserver", "requests", id] => (Endpoint::Request { id }, true, false),
         ["models"] => (Endpoint::Models, true, false),
         ["models", "stats"] => (Endpoint::AllStatistics, true, false),
         ["trace", "setting"] => (Endpoint::Trace { model: "", change: post }, true, true),

@@ -11,10 +11,12 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
 use infer_request::ResponseSpec;
 use std::sync::Arc;
+use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_request::InferResponse;
+use trtserver_request_trace::{ActiveTrace, TraceWire};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::{MAX_INLINE, ReadyOrDeferred};
@@ -24,6 +26,7 @@ use trtserver_wire::http::drain::drain_body;
 use trtserver_wire::http::receive;
 use trtserver_wire::sink;
 use trtserver_wire::sink::PendingResponse;
+use trtserver_wire::trace_context::read_trace_context;
 
 /// Serves an inference request. Dropping the future cancels it.
 pub async fn serve_infer<B>(
@@ -37,21 +40,25 @@ where
     B: ReceivedBody,
 {
     let _in_flight = ctx.state.begin_request();
+    let mut trace = None;
     let found = find_for_inference(ctx, name, version).and_then(|served| {
+        trace = ctx
+            .tracer
+            .begin(TraceWire::V2Http, &served.name, received_ns, || read_trace_context(&headers));
         match InferHead::read(ctx, &served, &headers) {
             Ok(head) => Ok((served, head)),
-            Err(error) => Err(count_refused(&served, received_ns, error)),
+            Err(error) => Err(count_refused(&served, trace.as_ref(), received_ns, error)),
         }
     });
     let (served, head) = match found {
         Ok(found) => found,
         Err(error) => {
             let refused = Box::pin(refuse_unread(body, error));
-            return refused.await;
+            return traced_response(trace, refused.await);
         }
     };
     let submitted = match head.body(ctx, &served, body).await {
-        Ok(body) => match head.submit_or_defer(ctx, &served, body, received_ns) {
+        Ok(body) => match head.submit_or_defer(ctx, &served, body, received_ns, trace.clone()) {
             ReadyOrDeferred::Ready(submitted) => submitted,
             ReadyOrDeferred::Deferred(work) => work.await,
         },
@@ -59,13 +66,30 @@ where
     };
     let (pending, spec, executing) = match submitted {
         Ok(submitted) => submitted,
-        Err(error) => return response::error_response(&count_refused(&served, received_ns, error)),
+        Err(error) => {
+            let error = count_refused(&served, trace.as_ref(), received_ns, error);
+            return traced_response(trace, response::error_response(&error));
+        }
     };
     let result = pending.await;
-    match encode_or_defer(executing, spec, result, headers) {
+    let response = match encode_or_defer(executing, spec, result, headers) {
         ReadyOrDeferred::Ready(response) => response,
         ReadyOrDeferred::Deferred(work) => work.await,
+    };
+    traced_response(trace, response)
+}
+
+/// Has the trace of a request note when its response was sent.
+#[inline]
+pub fn traced_response(
+    trace: Option<Arc<ActiveTrace>>,
+    mut response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    if let Some(trace) = trace {
+        let status = response.status().as_u16();
+        response.body_mut().trace(trace.sending(status));
     }
+    response
 }
 
 /// The response to a result, or the future that encodes it on a decode worker.
@@ -195,21 +219,27 @@ impl InferHead {
         found: &FoundVersion,
         body: Bytes,
         received_ns: u64,
+        trace: Option<Arc<ActiveTrace>>,
     ) -> ReadyOrDeferred<Result<PendingInfer>> {
+        if let Some(trace) = &trace {
+            trace.received(now_ns());
+        }
         if self.is_heavy(found, &body) {
             let (ctx, found) = (Arc::clone(ctx), found.clone());
             let submit = move || {
-                let (unchecked, spec) = self.request(&ctx, &found, body)?;
+                let (mut unchecked, spec) = self.request(&ctx, &found, body)?;
+                unchecked.trace = trace;
                 queue(&ctx, &found, unchecked, spec, received_ns)
             };
             return ReadyOrDeferred::defer(
                 async move { decode_workers::run_on_worker(submit).await? },
             );
         }
-        let (unchecked, spec) = match self.request(ctx, found, body) {
+        let (mut unchecked, spec) = match self.request(ctx, found, body) {
             Ok(request) => request,
             Err(error) => return ReadyOrDeferred::Ready(Err(error)),
         };
+        unchecked.trace = trace;
         if unchecked.copies_much() {
             let (ctx, found) = (Arc::clone(ctx), found.clone());
             let queue = move || queue(&ctx, &found, unchecked, spec, received_ns);

@@ -166,11 +166,9 @@ fn duration(out: &mut Vec<u8>, value: Option<StatisticDuration>) {
 pub fn trace_settings_json(settings: &[TraceSetting]) -> Vec<u8> {
     write_object(|o| {
         for (key, values) in settings {
-            match values {
+            match &values[..] {
                 [value] if *key != "trace_level" => o.string(key, value),
-                values => {
-                    write_array(o.key(key), *values, |out, v| write_string(out, v.as_bytes()))
-                }
+                values => write_array(o.key(key), values, |out, v| write_string(out, v.as_bytes())),
             }
         }
     })

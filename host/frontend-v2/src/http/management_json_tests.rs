@@ -33,7 +33,10 @@ fn keys_in_protocol_order() {
     let end = r#""batch_closed":{"delay":2},"warmup_stats":{"s\"":{"count":1,"ns":2}}}]}"#;
     assert!(warm.ends_with(end), "{warm}");
     assert_eq!(
-        text(trace_settings_json(&[("trace_level", &["OFF"]), ("trace_rate", &["1000"])])),
+        text(trace_settings_json(&[
+            ("trace_level".to_owned(), vec!["OFF".to_owned()]),
+            ("trace_rate".to_owned(), vec!["1000".to_owned()])
+        ])),
         r#"{"trace_level":["OFF"],"trace_rate":"1000"}"#
     );
     assert_eq!(

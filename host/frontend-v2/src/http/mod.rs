@@ -17,6 +17,7 @@ mod memory;
 mod parameters;
 mod regions;
 mod repository;
+mod requests;
 mod response;
 mod shared_memory;
 mod trace_change;
@@ -144,6 +145,8 @@ async fn serve_endpoint(
         Endpoint::Health => json_response(health::health_report(ctx)),
         Endpoint::Backends => json_response(backends::backends_json(ctx)),
         Endpoint::Loads => json_response(load_progress::load_progress_json(ctx)),
+        Endpoint::Requests => json_response(requests::requests_json(ctx)),
+        Endpoint::Request { id } => json_response(requests::request_json(ctx, id)?),
         Endpoint::Memory => json_response(memory::memory_json(ctx).await?),
         Endpoint::Server => {
             json_response(management_json::server_metadata_json(&metadata::server_metadata(ctx)))
@@ -177,11 +180,12 @@ async fn serve_endpoint(
             &statistics::collect_statistics(ctx, "", "")?,
         )),
         Endpoint::Trace { model, change } => {
-            let known = trace_settings::read_trace_settings(ctx, model)?;
+            let mut settings = trace_settings::read_trace_settings(ctx, model)?;
             if change {
-                trace_change::expect_no_change(&body)?;
+                trace_change::read_trace_change(&body)?.apply(ctx, model)?;
+                settings = trace_settings::read_trace_settings(ctx, model)?;
             }
-            json_response(management_json::trace_settings_json(known))
+            json_response(management_json::trace_settings_json(&settings))
         }
         Endpoint::Logging { change } => {
             if change {

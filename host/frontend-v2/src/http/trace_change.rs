@@ -2,17 +2,18 @@
 
 use super::json::access::{expect_text, wrong_type};
 use super::json::{self, JsonValue};
-use crate::trace_settings;
+use crate::trace_settings::TraceChange;
 use std::borrow::Cow;
 use trtserver_base::error::Result;
 
-/// Reads a body: an object, or nothing. `null` restores the value that a setting had at the start.
+/// Reads a body: an object, or nothing. `null` clears a setting.
 ///
 /// # Errors
-/// It is malformed, or changes a setting.
-pub fn expect_no_change(body: &[u8]) -> Result<()> {
+/// It is malformed, or a value is invalid.
+pub fn read_trace_change(body: &[u8]) -> Result<TraceChange> {
+    let mut change = TraceChange::default();
     if body.trim_ascii().is_empty() {
-        return Ok(());
+        return Ok(change);
     }
     let JsonValue::Object(settings) = json::parse_json(body)? else {
         return Err(wrong_type("request", "object"));
@@ -32,7 +33,7 @@ pub fn expect_no_change(body: &[u8]) -> Result<()> {
             JsonValue::Number(token) => vec![String::from_utf8_lossy(token)],
             value => vec![expect_text(&key, value)?],
         };
-        trace_settings::expect_unchanged(&key, &values)?;
+        change.add(&key, &values)?;
     }
-    Ok(())
+    Ok(change)
 }

@@ -134,6 +134,10 @@ impl StepModel for OpenVersion {
         &self.stats
     }
 
+    fn version(&self) -> i64 {
+        self.version
+    }
+
     fn writes_on_gpu(&self, name: &str) -> bool {
         match &self.scheduler {
             Scheduler::Queue(_) => self.backend.as_ref().is_some_and(|backend| backend.on_gpu),

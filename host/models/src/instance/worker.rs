@@ -29,6 +29,7 @@ use trtserver_plugin_host::{
 };
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::completion::InlineCompletion;
+use trtserver_request::request_tracing;
 use trtserver_request::response_times::TimedSink;
 use trtserver_request::{InferRequest, ModelSignature};
 use trtserver_scheduler::inline::{InstanceExecutor, SharedInstance};
@@ -285,8 +286,7 @@ impl InstanceWorker {
             let (requests, rows) = count_requests(&batch.requests);
             self.stats.batch(self.ordinal, closed as usize, requests, rows);
         }
-        let ids = batch.requests.iter().filter_map(|r| r.responder.request_id.as_deref());
-        let _entered = enter_all(ids);
+        let _entered = enter_all(request_tracing::log_ids(&batch.requests));
         // A niced thread would hold up the connection while others have the processor.
         let completes = may_wait
             && batch.none_waiting
@@ -294,6 +294,7 @@ impl InstanceWorker {
             && self.plan.nice == load_priority::server_nice()
             && !self.decoupled;
         let _completes = completes.then(InlineCompletion::grant);
+        context.close_reason = batch.close_reason.map(|reason| reason as usize);
         let requests = &mut batch.requests;
         let execute = || self.execute(instance, context, requests, may_wait);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {
@@ -330,16 +331,21 @@ impl InstanceWorker {
         // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
         let count = requests.len() as u32;
-        let BatchContext { hold, outstanding, last } = context;
+        let BatchContext { hold, outstanding, last, close_reason } = context;
         let new = || BatchExecution::new(self.ordinal, count, rows, now_ns(), outstanding);
         let execution = BatchExecution::next(last, new);
+        let mut traced = false;
         for request in requests.iter() {
             request.responder.executed_in(Arc::clone(&execution));
+            traced |= request.responder.trace().is_some();
         }
         if self.decoupled {
             requests.iter().for_each(|request| self.time_responses(request, execution.start_ns));
         }
         let id = self.batch_numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        if traced {
+            request_tracing::trace_batch(requests, id, &self.plan.name, *close_reason);
+        }
         match instance {
             BackendInstance::Local(here) => {
                 self.runner().execute(here, hold, id, requests, &execution)
@@ -377,6 +383,8 @@ pub(super) struct BatchContext {
     pub hold: FrameHold,
     pub outstanding: Arc<OutstandingExecutions>,
     last: Option<Arc<BatchExecution>>,
+    /// Why the batch was closed: an index of `CLOSE_REASONS`.
+    close_reason: Option<usize>,
 }
 
 /// An instance that any thread may execute. Fields are dropped in this order, on the instance's own

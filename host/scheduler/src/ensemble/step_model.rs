@@ -9,6 +9,8 @@ use trtserver_request::{InferRequest, ModelSignature, RequestSequence};
 pub trait StepModel: Send + Sync {
     fn signature(&self) -> &Arc<ModelSignature>;
     fn stats(&self) -> &Arc<VersionStats>;
+    /// The number of the version, for traces.
+    fn version(&self) -> i64;
     /// Output `name` can be left in GPU memory: an instance is on a GPU in this process.
     fn writes_on_gpu(&self, _name: &str) -> bool {
         false

@@ -68,6 +68,10 @@ impl StepModel for ManualModel {
         &self.signature
     }
 
+    fn version(&self) -> i64 {
+        1
+    }
+
     fn stats(&self) -> &Arc<VersionStats> {
         &self.stats
     }

@@ -11,12 +11,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use trtserver_base::error::Result as OrError;
+use trtserver_request_trace::SendTrace;
 
 pub const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// Body of a gRPC response: one message and its trailers, nothing, or a body that tonic made.
-pub struct GrpcBody(BodyKind);
+pub struct GrpcBody {
+    kind: BodyKind,
+    /// Dropped with the body, once it was sent or discarded.
+    sent: Option<SendTrace>,
+}
 
 enum BodyKind {
     /// Followed by the trailers of a success.
@@ -27,21 +32,30 @@ enum BodyKind {
 }
 
 impl GrpcBody {
+    fn with_kind(kind: BodyKind) -> Self {
+        Self { kind, sent: None }
+    }
+
+    /// Notes in a trace when the body was sent.
+    pub fn trace(&mut self, sent: SendTrace) {
+        self.sent = Some(sent);
+    }
+
     pub fn empty() -> Self {
-        Self(BodyKind::Empty)
+        Self::with_kind(BodyKind::Empty)
     }
 
     /// The body of a successful unary call.
     pub fn message(message: Chunks) -> Self {
-        Self(BodyKind::Message(message.finish().0.into_iter()))
+        Self::with_kind(BodyKind::Message(message.finish().0.into_iter()))
     }
 
     /// The chunks of the message, if there is one. The body is empty afterwards.
     pub fn take_message(&mut self) -> Option<impl Iterator<Item = Chunk> + use<>> {
-        match std::mem::replace(&mut self.0, BodyKind::Empty) {
+        match std::mem::replace(&mut self.kind, BodyKind::Empty) {
             BodyKind::Message(chunks) => Some(chunks),
             other => {
-                self.0 = other;
+                self.kind = other;
                 None
             }
         }
@@ -49,7 +63,7 @@ impl GrpcBody {
 
     /// Counts the body as unread; see [`chunks::count_unread`].
     pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
-        match &mut self.0 {
+        match &mut self.kind {
             BodyKind::Message(chunks) => chunks::count_unread(chunks.as_mut_slice(), unread),
             BodyKind::Empty => Ok(()),
             BodyKind::Tonic(_, counted) => {
@@ -62,7 +76,7 @@ impl GrpcBody {
 
 impl From<tonic::body::Body> for GrpcBody {
     fn from(body: tonic::body::Body) -> Self {
-        Self(BodyKind::Tonic(body, None))
+        Self::with_kind(BodyKind::Tonic(body, None))
     }
 }
 
@@ -87,12 +101,12 @@ impl Body for GrpcBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
-        match &mut self.0 {
+        match &mut self.kind {
             BodyKind::Message(chunks) => {
                 if let Some(chunk) = chunks.next() {
                     return Poll::Ready(Some(Ok(Frame::data(chunk))));
                 }
-                self.0 = BodyKind::Empty;
+                self.kind = BodyKind::Empty;
                 let mut trailers = HeaderMap::with_capacity(1);
                 trailers.insert(STATUS, HeaderValue::from_static("0"));
                 Poll::Ready(Some(Ok(Frame::trailers(trailers))))
@@ -111,7 +125,7 @@ impl Body for GrpcBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             BodyKind::Empty => true,
             BodyKind::Tonic(body, _) => body.is_end_stream(),
             BodyKind::Message(_) => false,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio_stream::Stream;
 use trtserver_base::error::Result as OrError;
+use trtserver_request_trace::SendTrace;
 
 /// Errors of a body, as hyper expects them.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -20,6 +21,8 @@ pub struct ResponseBody {
     chunks: <ChunkList as IntoIterator>::IntoIter,
     left: u64,
     stream: Option<ChunkStream>,
+    /// Dropped with the body, once it was sent or discarded.
+    sent: Option<SendTrace>,
 }
 
 /// The chunks of a streamed response.
@@ -32,7 +35,7 @@ impl ResponseBody {
 
     pub fn from_chunks(chunks: Chunks) -> Self {
         let (chunks, left) = chunks.finish();
-        Self { chunks: chunks.into_iter(), left, stream: None }
+        Self { chunks: chunks.into_iter(), left, stream: None, sent: None }
     }
 
     /// A body of unknown length.
@@ -48,6 +51,11 @@ impl ResponseBody {
         }
     }
 
+    /// Notes in a trace when the body was sent.
+    pub fn trace(&mut self, sent: SendTrace) {
+        self.sent = Some(sent);
+    }
+
     /// Counts the body as unread; see [`chunks::count_unread`].
     pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
         chunks::count_unread(self.chunks.as_mut_slice(), unread)
@@ -56,7 +64,7 @@ impl ResponseBody {
     fn whole(chunk: Chunk) -> Self {
         let left = chunk.remaining() as u64;
         let chunks: ChunkList = (left > 0).then_some(chunk).into_iter().collect();
-        Self { chunks: chunks.into_iter(), left, stream: None }
+        Self { chunks: chunks.into_iter(), left, stream: None, sent: None }
     }
 }
 

@@ -7,6 +7,7 @@ mod request;
 mod response;
 mod responses;
 
+use super::infer::traced_response;
 use super::infer_request::too_large_json;
 use super::response as http_response;
 use crate::{ForwardedHeaders, count_refused, find_for_inference};
@@ -18,10 +19,12 @@ use load_metrics::LoadMetrics;
 use responses::Responses;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_base::state::InFlightGuard;
 use trtserver_models::{FoundVersion, OpenVersion};
+use trtserver_request_trace::{ActiveTrace, TraceWire};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::MAX_INLINE;
@@ -30,6 +33,7 @@ use trtserver_wire::http::collect::{BodySpec, ReceivedBody, StreamConnection};
 use trtserver_wire::http::drain::drain_body;
 use trtserver_wire::http::receive;
 use trtserver_wire::sink;
+use trtserver_wire::trace_context::read_trace_context;
 use trtserver_wire::unread::{ConnectionUnread, StreamUnread};
 
 /// Serves a request for one response, or with `streams` for any number of them. Dropping the future
@@ -45,16 +49,21 @@ pub async fn serve_generate<B: ReceivedBody>(
     let in_flight = ctx.state.begin_request();
     let connection = body.connection();
     let load_metrics = LoadMetrics::requested(&headers);
-    let found =
-        find_for_inference(ctx, name, version).and_then(|served| match read_head(ctx, &headers) {
+    let mut trace = None;
+    let found = find_for_inference(ctx, name, version).and_then(|served| {
+        trace = ctx
+            .tracer
+            .begin(TraceWire::V2Http, &served.name, received_ns, || read_trace_context(&headers));
+        match read_head(ctx, &headers) {
             Ok(head) => Ok((served, head)),
-            Err(error) => Err(count_refused(&served, received_ns, error)),
-        });
+            Err(error) => Err(count_refused(&served, trace.as_ref(), received_ns, error)),
+        }
+    });
     let (served, (length, forwarded)) = match found {
         Ok(found) => found,
         Err(error) => {
             drain_body(std::pin::pin!(body), receive::MAX_DRAINED).await;
-            return http_response::error_response(&error);
+            return traced_response(trace, http_response::error_response(&error));
         }
     };
     let unread = connection.unread.clone();
@@ -67,6 +76,7 @@ pub async fn serve_generate<B: ReceivedBody>(
         received_ns,
         in_flight,
         forwarded,
+        trace: trace.clone(),
     };
     let submitted = match collect(ctx, &served, length, body).await {
         Ok(body) => call.submit_or_defer(body).await,
@@ -75,13 +85,13 @@ pub async fn serve_generate<B: ReceivedBody>(
     let result = match submitted {
         Ok(responses) if streams => Ok(stream(responses, connection).await),
         Ok(responses) => single(responses).await,
-        Err(error) => Err(count_refused(&served, received_ns, error)),
+        Err(error) => Err(count_refused(&served, trace.as_ref(), received_ns, error)),
     };
     let mut response = result.unwrap_or_else(|error| http_response::error_response(&error));
     if let Some(load_metrics) = load_metrics {
         load_metrics.add_to(response.headers_mut()).await;
     }
-    response
+    traced_response(trace, response)
 }
 
 /// The length of the body, if it is known, and the headers for the model.
@@ -130,6 +140,7 @@ struct GenerateCall {
     received_ns: u64,
     in_flight: InFlightGuard,
     forwarded: Option<Box<ForwardedHeaders>>,
+    trace: Option<Arc<ActiveTrace>>,
 }
 
 impl GenerateCall {
@@ -140,6 +151,9 @@ impl GenerateCall {
 
     fn submit(self, body: &[u8]) -> Result<Responses> {
         let Self { ctx, found, unread, .. } = self;
+        if let Some(trace) = &self.trace {
+            trace.received(now_ns());
+        }
         let mut unchecked = request::read_generate_request(
             &found.signature,
             body,
@@ -149,6 +163,7 @@ impl GenerateCall {
             forwarded.add_to(&mut unchecked.parameters);
         }
         unchecked.streaming = self.streams;
+        unchecked.trace = self.trace;
         let limit = Arc::clone(&unread) as _;
         unchecked.stream = Some(limit);
         let id = unchecked.id.clone();

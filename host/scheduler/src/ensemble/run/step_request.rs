@@ -11,7 +11,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_request::memory::OutputMemory;
 use trtserver_request::{
     InferRequest, InferResponse, InputTensor, RequestContext, RequestedOutput, Responder,
-    ResponseSink, SingleResponse, StreamLimit, UsedMemory, check,
+    ResponseSink, SingleResponse, StreamLimit, UsedMemory, check, request_tracing,
 };
 
 impl EnsembleRun {
@@ -80,7 +80,8 @@ impl EnsembleRun {
             stream: decoupled.then(|| self.stream(step)).flatten(),
             waits: from.context().waits,
         };
-        let responder = Responder::new(context, sink);
+        let trace = from.responder.trace().map(|trace| trace.child(&signature.model));
+        let responder = Responder::traced(context, sink, trace);
         self.lock().add_submitted(&responder);
         let request = InferRequest {
             id: from.id.clone(),
@@ -94,6 +95,9 @@ impl EnsembleRun {
             warmup: from.warmup,
             responder: Arc::clone(&responder),
         };
+        if let Some(trace) = responder.trace() {
+            request_tracing::trace_submission(trace, &request, model.version());
+        }
         // A cancellation or error before the line above did not reach this request.
         if self.request.cancel_token().is_cancelled() || self.lock().ended {
             responder.cancel_token.cancel();

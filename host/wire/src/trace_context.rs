@@ -1,0 +1,11 @@
+//! The W3C trace context in the head of a request: headers of HTTP, metadata of gRPC.
+
+use http::{HeaderMap, HeaderValue};
+use trtserver_request_trace::TraceContext;
+
+/// The context that a client sends, if it is valid. Boxed, because most requests have none.
+pub fn read_trace_context(headers: &HeaderMap) -> Option<Box<TraceContext>> {
+    let parent = headers.get("traceparent")?;
+    let state = headers.get("tracestate").map(HeaderValue::as_bytes);
+    TraceContext::parse(parent.as_bytes(), state).map(Box::new)
+}
