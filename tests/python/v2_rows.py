@@ -144,13 +144,6 @@ class Rows(checks.Case):
         self.assertEqual({key: list(value.value) for key, value in settings.items()}, {
             "trace_level": ["OFF"], "trace_rate": ["1000"], "trace_count": ["-1"], "log_frequency": ["0"],
             "trace_file": [""], "trace_mode": ["triton"]})
-        request = service_pb2.TraceSettingRequest()
-        request.settings["trace_level"].value.append("OFF")
-        self.assertEqual(list(self.stub.TraceSetting(request).settings["trace_level"].value), ["OFF"])
-        request.settings["trace_rate"].value.append("5")
-        with self.assertRaises(grpc.RpcError) as caught:
-            self.stub.TraceSetting(request)
-        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
         self.refused(self.stub.TraceSetting, service_pb2.TraceSettingRequest(model_name="absent"), INVALID,
                      "Request for unknown model : absent")
 

@@ -23,6 +23,20 @@ fn batching_md() {
 }
 
 #[test]
+fn tracing_md() {
+    let folder = folder();
+    let trace = folder.path().join("trace.json").display().to_string();
+    let server = Server::new()
+        .copy_models("examples/models")
+        .flag(format!("--trace-config=triton,file={trace}"))
+        .flag("--trace-config=level=TIMESTAMPS")
+        .flag("--trace-config=rate=1")
+        .flag("--trace-slow-ms=60000")
+        .start();
+    python_v2(&server, "run_docs.py", &[&format!("--set=TRACE={trace}"), "docs/tracing.md"]);
+}
+
+#[test]
 fn ensembles_md() {
     output_matches("docs/ensembles.md");
 }

@@ -57,6 +57,7 @@ mod telemetry;
 mod tensorrt;
 mod tls;
 mod tokens;
+mod tracing;
 mod triton_backends;
 mod trtis_start;
 mod unread_responses;

@@ -19,6 +19,8 @@ fn method_and_path_select_the_endpoint() {
         ("GET /v2/trtserver/loads", Ok(Endpoint::Loads)),
         ("POST /v2/trtserver/loads", Err(405)),
         ("GET /v2/trtserver/memory", Ok(Endpoint::Memory)),
+        ("GET /v2/trtserver/requests", Ok(Endpoint::Requests)),
+        ("GET /v2/trtserver/requests/a%2Fb", Ok(Endpoint::Request { id: "a%2Fb" })),
         ("POST /v2/trtserver/memory", Err(405)),
         ("GET /v2/trtserver/health", Ok(Endpoint::Health)),
         ("GET /v2/trtserver/health/started", Ok(Endpoint::Started)),
