@@ -156,23 +156,6 @@ fn from_triton_md() {
     output_with_clients_matches(&started_as_shown(page), page);
 }
 
-/// Endpoints that docs/compatibility/v2.md calls not done are refused in words.
-#[test]
-fn endpoints_that_are_not_done_are_refused() {
-    let page = fs::read_to_string(root().join("docs/compatibility/v2.md")).unwrap_or_default();
-    let server = Server::new().copy_model("examples/models/dynamic_shape").start();
-    let rows = page.lines().filter(|line| line.starts_with("| `POST`"));
-    for row in rows.filter(|row| row.contains("| not done |")) {
-        for path in row.split('`').filter(|path| path.starts_with("/v2/")) {
-            let path =
-                path.replace("[/versions/{version}]", "").replace("{model}", "dynamic_shape");
-            let response = server.post(&path, &[], r#"{"trace_rate":"1"}"#);
-            assert_eq!(response.status, 501, "{path}: {}", response.text());
-            assert!(response.json()["error"].is_string(), "{path}: {}", response.text());
-        }
-    }
-}
-
 #[test]
 fn isolation_md() {
     output_matches("docs/isolation.md");

@@ -130,6 +130,7 @@ impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
     /// Counts a failure before execution.
     pub fn refuse(&self, error: Error) -> InferFailure {
         if let Some(trace) = &self.trace {
+            trace.identified(&id_text(self.header.id));
             trace.refused(&error);
         }
         let batch = request::counted_batch(&self.served.signature, &self.header);

@@ -89,6 +89,9 @@ impl UncheckedRequest {
         received_ns: u64,
         sink: Sink,
     ) -> Result<(Weak<Responder>, Arc<OpenVersion>)> {
+        if let Some(trace) = &self.trace {
+            trace.identified(&self.id);
+        }
         let executing = found.executing_as_read(&self.parameters.sequence);
         Ok((self.queue(ctx, &executing, received_ns, sink)?, executing))
     }

@@ -60,6 +60,9 @@ impl IsolatedInstance for ProcessInstance {
         if requests.is_empty() {
             return;
         }
+        if requests.iter().any(|request| request.responder.trace().is_some()) {
+            self.note_traces(requests);
+        }
         if may_wait {
             self.send_delayed();
             return self.send(id, requests, true);
@@ -132,6 +135,15 @@ impl ProcessInstance {
                     return;
                 }
             }
+        }
+    }
+
+    /// Nested requests of the process may belong to these.
+    #[cold]
+    fn note_traces(&self, requests: &[InferRequest]) {
+        if let Some(process) = self.model.shared.process() {
+            let traces = requests.iter().filter_map(|request| request.responder.trace());
+            traces.for_each(|trace| process.traces.add(trace));
         }
     }
 

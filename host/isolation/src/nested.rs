@@ -27,6 +27,7 @@ use trtserver_plugin_host::nested::{
     CancelRequest, NestedDelivery, ResponseHandler, server_models,
 };
 use trtserver_request::{InferResponse, UnreadResponse};
+use trtserver_request_trace::current::enter_trace;
 
 /// Limit of load and unload requests of one child that have not ended: each has a thread.
 const MAX_CHANGES: usize = 16;
@@ -200,6 +201,8 @@ impl NestedCalls {
         self.open.lock().insert(number, OpenRequest::default());
         let (link, open) = (Arc::clone(&self.link), Arc::clone(&self.open));
         let handler = Arc::new(ResponseForwarder { link, open, number });
+        let parent = self.link.process.traces.only();
+        let _scope = parent.as_ref().map(enter_trace);
         let sent = convert::nested_request(infer).and_then(|request| {
             self.delivery.infer(&self.link.process.label, server_models()?, request, handler)
         });

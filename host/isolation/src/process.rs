@@ -16,6 +16,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 use trtserver_base::ledger::ProcessMemory;
 use trtserver_plugin_host::load_priority;
+use trtserver_request_trace::current::RemoteTraces;
 
 /// How long a child whose connection is gone may take to exit before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
@@ -39,6 +40,8 @@ pub struct Process {
     pub responded: AtomicBool,
     /// The response to a request for metrics that did not arrive in time.
     late_metrics: Mutex<Option<mpsc::Receiver<ControlResponse>>>,
+    /// Traced requests that it executes.
+    pub traces: RemoteTraces,
 }
 
 impl Process {
@@ -55,6 +58,7 @@ impl Process {
             kill_reason: Mutex::new(None),
             responded: AtomicBool::new(false),
             late_metrics: Mutex::new(None),
+            traces: RemoteTraces::default(),
         })
     }
 

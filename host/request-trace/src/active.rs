@@ -48,6 +48,8 @@ struct ActiveState {
     tensor_bytes: usize,
     input_bytes: u64,
     output_bytes: u64,
+    /// It has its final response or its error.
+    ended: bool,
     status: Option<u16>,
     principal: Option<Arc<str>>,
 }
@@ -153,7 +155,18 @@ impl ActiveTrace {
             state.note(Activity::ComputeEnd, now);
         }
         state.span.failure = error.map(failure);
+        state.ended = true;
         state.note_last(Activity::RequestEnd, now);
+    }
+
+    /// The request has its final response or its error.
+    pub fn has_ended(&self) -> bool {
+        self.state.lock().ended
+    }
+
+    /// The client's request id, as soon as it was read.
+    pub fn identified(&self, request_id: &str) {
+        self.state.lock().span.request_id = cut(request_id, MAX_ID);
     }
 
     /// The request was refused before it went to its model.

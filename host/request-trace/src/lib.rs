@@ -14,6 +14,7 @@
 pub mod active;
 pub mod activity;
 pub mod context;
+pub mod current;
 pub mod file;
 pub mod recent;
 pub mod request_trace;

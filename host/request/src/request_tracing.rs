@@ -9,6 +9,7 @@ use std::sync::Arc;
 use trtserver_base::error::Result;
 use trtserver_base::request_id::RequestId;
 use trtserver_base::stats::CLOSE_REASONS;
+use trtserver_request_trace::current::{TraceScope, enter_trace};
 use trtserver_request_trace::request_trace::MAX_MATES;
 use trtserver_request_trace::{ActiveTrace, BatchFacts, TensorActivity};
 
@@ -23,14 +24,15 @@ pub fn trace_submission(trace: &ActiveTrace, request: &InferRequest, version: i6
     trace_inputs(trace, request, TensorActivity::QueueInput);
 }
 
-/// Requests go to an instance as one batch.
+/// Requests go to an instance as one batch. Until the result is dropped, what this thread makes for
+/// it belongs to the only traced request of the batch, if it has one alone.
 #[cold]
 pub fn trace_batch(
     requests: &[InferRequest],
     number: u64,
     instance: &str,
     close_reason: Option<usize>,
-) {
+) -> Option<TraceScope> {
     let clients = || requests.iter().filter(|request| request.context().is_counted());
     let id = |request: &InferRequest| {
         request.id[..request.id.floor_char_boundary(MAX_MATE_ID)].to_owned()
@@ -49,6 +51,9 @@ pub fn trace_batch(
             trace_inputs(trace, request, TensorActivity::BackendInput);
         }
     }
+    let mut traces = requests.iter().filter_map(|request| request.responder.trace());
+    let only = traces.next()?;
+    traces.next().is_none().then(|| enter_trace(only))
 }
 
 /// A response that others follow.

@@ -18,6 +18,7 @@ use trtserver_plugin_host::nested::{
 };
 use trtserver_request::{InputTensor, check};
 use trtserver_request_trace::TraceWire;
+use trtserver_request_trace::current::current_trace;
 use trtserver_wire::context::{FrontendContext, v2_missing};
 
 /// The models of this server, for the nested requests of its backends.
@@ -60,7 +61,10 @@ impl ServerModels for NestedModels {
         let found = found.map_err(v2_missing)?;
         let end = make_sink(found.decoupled());
         end.version.set(found.version);
-        let trace = ctx.tracer.begin(TraceWire::Nested, &found.name, received_ns, || None);
+        let trace = match current_trace() {
+            Some(parent) => Some(parent.child(&found.name)),
+            None => ctx.tracer.begin(TraceWire::Nested, &found.name, received_ns, || None),
+        };
         let submitted = unchecked(&found, request).and_then(|unchecked| {
             let trace = trace.clone();
             let unchecked = UncheckedRequest { stream: end.stream, trace, ..unchecked };

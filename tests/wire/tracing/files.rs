@@ -4,9 +4,8 @@ use super::{file_flag, heads, records, timestamps, wait_for_file, wait_for_trace
 use serde_json::json;
 use std::fs;
 use trtserver_tests::control::pair;
-use trtserver_tests::inference_client::ENDPOINTS;
 use trtserver_tests::isolated::isolated;
-use trtserver_tests::{Endpoint, InferenceClient, Server, folder, probe};
+use trtserver_tests::{ENDPOINTS, Endpoint, InferenceClient, Server, folder, probe};
 
 /// Times of a request to a model with instances, in their order.
 const CORE: [&str; 7] = [
@@ -106,6 +105,30 @@ fn steps_and_isolated_models_are_children() {
         .collect();
     assert_eq!(of_step, ["TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_INPUT", "TENSOR_BACKEND_OUTPUT"]);
     assert!(server.stop().success());
+}
+
+/// Requests that backends make, in the server's process and in one of their own.
+#[test]
+fn nested_requests_are_children() {
+    let folder = folder();
+    let file = folder.path().join("trace.json");
+    let server = Server::new()
+        .model("front", probe("front", &[("infer", "middle")]))
+        .model("middle", isolated("middle", &[("infer", "last")]))
+        .model("last", probe("last", &[]))
+        .flag(file_flag(&file))
+        .flag("--trace-config=rate=1")
+        .flag("--trace-config=level=TIMESTAMPS")
+        .start();
+    assert_eq!(server.infer("front", "").status, 200);
+    wait_for_traces(&server, 1);
+    assert!(server.stop().success());
+    let mut heads = heads(&records(&file));
+    heads.sort();
+    let models: Vec<_> = heads.iter().map(|(_, _, model)| &**model).collect();
+    assert_eq!(models, ["front", "middle", "last"]);
+    let parents: Vec<_> = heads.iter().map(|(_, parent, _)| *parent).collect();
+    assert_eq!(parents, [0, heads[0].0, heads[1].0]);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use super::wait_for_traces;
 use serde_json::json;
-use trtserver_tests::inference_client::ENDPOINTS;
-use trtserver_tests::{InferenceClient, Server, inference, probe};
+use trtserver_tests::{ENDPOINTS, InferenceClient, Server, inference, probe};
 
 fn with_id(id: &str) -> String {
     format!(

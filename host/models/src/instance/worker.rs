@@ -343,9 +343,9 @@ impl InstanceWorker {
             requests.iter().for_each(|request| self.time_responses(request, execution.start_ns));
         }
         let id = self.batch_numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        if traced {
-            request_tracing::trace_batch(requests, id, &self.plan.name, *close_reason);
-        }
+        let name = &self.plan.name;
+        let _scope =
+            traced.then(|| request_tracing::trace_batch(requests, id, name, *close_reason));
         match instance {
             BackendInstance::Local(here) => {
                 self.runner().execute(here, hold, id, requests, &execution)
