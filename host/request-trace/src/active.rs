@@ -226,7 +226,8 @@ impl ActiveState {
 
 impl Drop for ActiveTrace {
     fn drop(&mut self) {
-        let state = std::mem::take(self.state.get_mut());
+        let mut state = std::mem::take(self.state.get_mut());
+        state.span.timestamps.sort_by_key(|(_, ns)| *ns);
         if let Some(root) = self.root.take() {
             let mut root = root.state.lock();
             if root.children.len() < MAX_SPANS {

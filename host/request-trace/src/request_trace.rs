@@ -101,8 +101,7 @@ pub struct RequestSpan {
     pub request_id: String,
     /// Rows of the request; 0 if it was refused before they were known.
     pub rows: u32,
-    /// In the order in which they were recorded, which is not always that of the times. At most
-    /// [`MAX_TIMESTAMPS`].
+    /// In the order of the times. At most [`MAX_TIMESTAMPS`].
     pub timestamps: SmallVec<[(Activity, u64); 12]>,
     /// The batch in which it was executed.
     pub batch: Option<Arc<BatchFacts>>,
@@ -115,7 +114,7 @@ pub struct RequestSpan {
 
 /// Longest request id of a trace.
 pub const MAX_ID: usize = 512;
-/// Most timestamps of one span; later ones are dropped, except those of the end.
+/// Most timestamps of one span; later ones are dropped, except that of the end.
 pub const MAX_TIMESTAMPS: usize = 256;
 /// Most bytes of tensor texts of one span.
 pub const MAX_TENSOR_BYTES: usize = 4 << 20;
