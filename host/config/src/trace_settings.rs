@@ -196,11 +196,26 @@ pub fn trace_config(v: &FlagValues) -> Result<TraceConfig, String> {
     Ok(config)
 }
 
-/// Settings that trace nothing, although a level is set.
+/// Triton's older flags, and the settings that replace them.
+const OLDER_FLAGS: [(&str, &str); 5] = [
+    ("trace-file", "triton,file=FILE"),
+    ("trace-level", "level=LEVEL"),
+    ("trace-rate", "rate=N"),
+    ("trace-count", "count=N"),
+    ("trace-log-frequency", "triton,log-frequency=N"),
+];
+
+/// Older flags, and settings that trace nothing although a level is set.
 pub fn trace_notes(flags: &GivenFlags, v: &FlagValues) -> Result<Vec<StartNote>, String> {
     let config = trace_config(v)?;
     let traces = config.values.levels.any();
     let mut notes = Vec::new();
+    for (name, setting) in OLDER_FLAGS.iter().filter(|(name, _)| flags.get(name).is_some()) {
+        let given = v.texts(name).join(",");
+        notes.push(StartNote::Warning(format!(
+            "--{name}={given}: deprecated, use --trace-config={setting}"
+        )));
+    }
     let mut warn = |text: &str| notes.push(StartNote::Warning(text.to_owned()));
     if traces && config.mode == TraceMode::Triton && config.file.is_empty() {
         if config.recent.is_none() {

@@ -210,7 +210,7 @@ fn stream_of(
     requests: Vec<Result<InferRequest, tonic::Status>>,
 ) -> stream::ResponseStream {
     let unread = ConnectionUnread::new(ctx.settings.unread);
-    stream::answer_in_order(ctx, tokio_stream::iter(requests), 0, unread)
+    stream::answer_in_order(ctx, tokio_stream::iter(requests), (0, None), unread)
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn dropped_stream_cancels_and_stops_reading() {
         Ok(request(5_000_000))
     });
     let unread = ConnectionUnread::new(ctx.settings.unread);
-    let responses = stream::answer_in_order(&ctx, tokio_stream::iter(endless), 0, unread);
+    let responses = stream::answer_in_order(&ctx, tokio_stream::iter(endless), (0, None), unread);
     while ctx.state.in_flight() < 999 {
         tokio::task::yield_now().await;
     }

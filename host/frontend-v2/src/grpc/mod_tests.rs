@@ -267,5 +267,5 @@ fn futures_can_move(ctx: &Arc<FrontendContext>, request: http::Request<hyper::bo
 }
 
 fn stream_call(true_status: bool) -> super::stream::StreamCall {
-    super::stream::StreamCall { true_status, deadline_ns: 0, forwarded: None }
+    super::stream::StreamCall { true_status, deadline_ns: 0, forwarded: None, trace_context: None }
 }

@@ -69,26 +69,21 @@ pub(super) const TRACING: &[FlagSpec] = &[
         "",
         "Level of request tracing; as --trace-config=level=LEVEL",
     )
-    .repeats()
-    .warns(&[], "deprecated, use --trace-config=level=LEVEL"),
+    .repeats(),
     flag_spec(
         "trace-file",
         FlagKind::Path("FILE"),
         "",
         "Trace file; as --trace-config=triton,file=FILE",
-    )
-    .warns(&[], "deprecated, use --trace-config=triton,file=FILE"),
-    flag_spec("trace-rate", ANY_INT, "", "Trace one of every N requests; as --trace-config=rate=N")
-        .warns(&[], "deprecated, use --trace-config=rate=N"),
-    flag_spec("trace-count", ANY_INT, "", "Number of traces; as --trace-config=count=N")
-        .warns(&[], "deprecated, use --trace-config=count=N"),
+    ),
+    flag_spec("trace-rate", ANY_INT, "", "Trace one of every N requests; as --trace-config=rate=N"),
+    flag_spec("trace-count", ANY_INT, "", "Number of traces; as --trace-config=count=N"),
     flag_spec(
         "trace-log-frequency",
         ANY_INT,
         "",
         "Traces of one file; as --trace-config=triton,log-frequency=N",
-    )
-    .warns(&[], "deprecated, use --trace-config=triton,log-frequency=N"),
+    ),
 ];
 
 pub(super) const CLOUD: &[FlagSpec] = &[
