@@ -184,6 +184,8 @@ fn a_disk_that_fails_is_reported_once_and_holds_up_nothing() {
     server.poll_until("lost traces are counted", |server| {
         server.get("/v2/trtserver/requests").json()["dropped"] == 3
     });
+    // The line may reach this test after the count.
+    server.wait_for_log("traces are missing in the trace file");
     let log = server.log();
     let lines = log.lines().filter(|line| line.contains("traces are missing in the trace file"));
     assert_eq!(lines.count(), 1, "{log}");
