@@ -119,6 +119,7 @@ impl<'a> Endpoint<'a> {
                 of_models(All)
             }
             Endpoint::Memory | Endpoint::AllStatistics => of_models(All),
+            Endpoint::Requests | Endpoint::Request { .. } => of_models(All),
             Endpoint::Model { name, .. } => of_models(Named(name)),
             Endpoint::Control { name, load: true, .. } => {
                 of_control(Named(name), "load model", name)
