@@ -98,7 +98,8 @@ fn small_install(into: &Path) {
         let path = into.join(name);
         fs::create_dir_all(path.parent().unwrap_or(into)).unwrap_or_else(|e| panic!("{name}: {e}"));
         fs::write(&path, text).unwrap_or_else(|e| panic!("{name}: {e}"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an own file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
     };
     let program = dist().join("bin/trtserver");
     write("bin/trtserver", &format!("#!/bin/sh\nexec {} \"$@\"\n", program.display()));
@@ -181,16 +182,17 @@ fn check_image(layout: &Path) {
     };
     assert_eq!(read(layout.join("oci-layout"))["imageLayoutVersion"], "1.0.0");
     let index = read(layout.join("index.json"));
-    let images = index["manifests"].as_array().expect("images");
+    let images = index["manifests"].as_array().unwrap_or_else(|| panic!("{index}"));
     assert_eq!(images.len(), 1, "{index}");
     let manifest = read(blob(&images[0]));
     let config = read(blob(&manifest["config"]));
-    let layers = manifest["layers"].as_array().expect("layers");
+    let layers = manifest["layers"].as_array().unwrap_or_else(|| panic!("{manifest}"));
     let unpacked: Vec<String> =
         layers.iter().map(|layer| hash_of("gzip -dc \"$1\" | sha256sum", &blob(layer))).collect();
     assert_eq!(json!(unpacked), config["rootfs"]["diff_ids"]);
     assert_eq!(layers.len(), 2);
-    let listed = Command::new("tar").arg("-tvzf").arg(blob(&layers[1])).output().expect("tar");
+    let listed = Command::new("tar").arg("-tvzf").arg(blob(&layers[1])).output();
+    let listed = listed.unwrap_or_else(|e| panic!("tar: {e}"));
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     for end in [
         " opt/tritonserver/bin/tritonserver -> trtserver",
