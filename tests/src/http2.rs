@@ -355,10 +355,10 @@ fn grpc_status(block: &[u8]) -> Option<u8> {
     let at = block.windows(GRPC_STATUS.len()).position(|part| part == GRPC_STATUS)?;
     let (length, value) = block.get(at + GRPC_STATUS.len()..)?.split_first()?;
     let value = value.get(..usize::from(length.checked_sub(0x80)?))?;
-    let mut bits = value.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+    let bits = value.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
     let (mut status, mut code) = (None, (0, 0));
-    // What is left of the last byte is no digit.
-    while let Some(bit) = bits.next() {
+    // What is left of the last byte is not a digit.
+    for bit in bits {
         code = (code.0 << 1 | bit, code.1 + 1);
         if let Some(digit) = codes.iter().position(|known| *known == code) {
             status = Some(10 * status.unwrap_or(0) + digit as u8);
