@@ -42,8 +42,8 @@ impl AuthFile {
         }
         // As a deployment does it: the file is never half written.
         let next = self.folder.path().join("next");
-        std::fs::write(&next, out).unwrap();
-        std::fs::rename(next, self.path()).unwrap();
+        std::fs::write(&next, out).unwrap_or_else(|e| panic!("{next:?}: {e}"));
+        std::fs::rename(&next, self.path()).unwrap_or_else(|e| panic!("{next:?}: {e}"));
     }
 
     fn flag(&self) -> String {
