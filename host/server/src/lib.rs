@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | `LEDGER` | `base/src/ledger/mod.rs` | memory leaves it where it is dropped, which knows its tag alone |
 //! | `BUDGETS` | `base/src/budget/mod.rs` | every tensor is drawn from it, also in functions that backends call |
+//! | `READ_USAGE` | `base/src/heap.rs` | a function of the C library, looked up once; older ones lack it |
 //! | `UPKEEP` | `base/src/upkeep.rs` | dropped memory goes to its timer and thread |
 //! | `USED` | `base/src/request_id.rs` | spares each request a look at the thread-local beside it |
 //! | `BUFFERS` | `request/src/buffer.rs` | pool and arena of tensors, which are made and dropped everywhere |
