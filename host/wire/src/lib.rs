@@ -25,6 +25,7 @@ pub mod connections;
 pub mod context;
 pub mod decode_workers;
 pub mod disconnect;
+mod file_reload;
 pub mod grpc;
 pub mod http;
 mod infallible_response;

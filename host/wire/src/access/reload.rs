@@ -2,12 +2,12 @@
 
 use super::gate::AccessRules;
 use super::names::NameTable;
+use crate::file_reload::reload_files;
 use ring::digest::{SHA256, digest};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::spawn_blocking;
 use trtserver_base::access_stats::{AccessStats, AuthReloadOutcome};
 use trtserver_base::regular_file::read_regular_file;
 use trtserver_config::{AuthFile, MAX_AUTH_FILE};
@@ -40,33 +40,13 @@ impl AuthReloader {
 
     /// Looks at the file in this interval and when asked to, for as long as the server runs.
     pub async fn run(
-        mut self,
+        self,
         rules: Arc<AccessRules>,
         interval: Option<Duration>,
         asked: Arc<Notify>,
     ) {
-        loop {
-            let pause = async {
-                match interval {
-                    Some(interval) => tokio::time::sleep(interval).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = pause => {}
-                () = asked.notified() => {}
-            }
-            let rules = Arc::clone(&rules);
-            // The file may be on a slow or broken disk.
-            let looked = spawn_blocking(move || {
-                self.look(&rules);
-                self
-            });
-            match looked.await {
-                Ok(reloader) => self = reloader,
-                Err(e) => return tracing::error!("the auth file is not read any more: {e}"),
-            }
-        }
+        let look = |(reloader, rules): &mut (Self, Arc<AccessRules>)| reloader.look(rules);
+        reload_files((self, rules), "the auth file is", interval, asked, look).await;
     }
 
     /// Takes over a changed file. Otherwise what is in use stays, and the problem is logged once.

@@ -3,10 +3,10 @@
 use super::TlsListener;
 use super::certificates::{ServedCertificate, TlsContents};
 use super::handshake::TlsEndpoint;
+use crate::file_reload::reload_files;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
-use tokio::task::spawn_blocking;
 use trtserver_base::tls_stats::TlsReloadOutcome;
 use trtserver_config::TlsFiles;
 
@@ -59,28 +59,9 @@ impl TlsReloader {
     }
 
     /// Looks at the files in this interval and when asked to, for as long as the server runs.
-    pub async fn run(mut self, interval: Option<Duration>, asked: Arc<Notify>) {
-        loop {
-            let pause = async {
-                match interval {
-                    Some(interval) => tokio::time::sleep(interval).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = pause => {}
-                () = asked.notified() => {}
-            }
-            // Files may be on a slow or broken disk.
-            let looked = spawn_blocking(move || {
-                self.0.iter_mut().for_each(TlsSource::look);
-                self
-            });
-            match looked.await {
-                Ok(reloader) => self = reloader,
-                Err(e) => return tracing::error!("TLS files are not read any more: {e}"),
-            }
-        }
+    pub async fn run(self, interval: Option<Duration>, asked: Arc<Notify>) {
+        let look = |reloader: &mut Self| reloader.0.iter_mut().for_each(TlsSource::look);
+        reload_files(self, "TLS files are", interval, asked, look).await;
     }
 }
 
