@@ -169,9 +169,9 @@ fn every_token_may_do_what_its_scopes_say_on_every_wire() {
             let allowed = row.allowed.split(' ').any(|allowed| allowed == known);
             let expected = match known {
                 _ if allowed => None,
-                "anonymous" => Some(Refusal::NoToken),
-                "wrong" => Some(Refusal::UnknownToken),
-                _ => Some(Refusal::Scope),
+                "anonymous" => Some(RefusedCall::NoToken),
+                "wrong" => Some(RefusedCall::UnknownToken),
+                _ => Some(RefusedCall::Scope),
             };
             let found = refusal(&running, &row.call, (!name.is_empty()).then_some(name));
             assert_eq!(found, expected, "{} for {known}\n{}", row.call.text(), running.log());
@@ -221,23 +221,23 @@ impl<const N: usize> ConcatRows for [Vec<Row>; N] {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Refusal {
+enum RefusedCall {
     NoToken,
     UnknownToken,
     Scope,
 }
 
 /// How a call was refused by the access check; `None` if it was not, whatever became of it.
-fn refusal(server: &Running, call: &Call, name: Option<&str>) -> Option<Refusal> {
+fn refusal(server: &Running, call: &Call, name: Option<&str>) -> Option<RefusedCall> {
     let (address, method, path, body) = match call {
         Call::Http(method, path, body) => (server.http(), *method, *path, *body),
         Call::Metrics(path) => (server.metrics_address(), "GET", *path, &b""[..]),
         Call::Rpc(path, contents) => {
             let ended = super::call(server, name, path, contents);
             return match (ended.status, name) {
-                (Some(16), None) => Some(Refusal::NoToken),
-                (Some(16), Some(_)) => Some(Refusal::UnknownToken),
-                (Some(7), _) => Some(Refusal::Scope),
+                (Some(16), None) => Some(RefusedCall::NoToken),
+                (Some(16), Some(_)) => Some(RefusedCall::UnknownToken),
+                (Some(7), _) => Some(RefusedCall::Scope),
                 (Some(_), _) => None,
                 (None, _) => panic!("{path}: {ended:?}"),
             };
@@ -248,14 +248,14 @@ fn refusal(server: &Running, call: &Call, name: Option<&str>) -> Option<Refusal>
     match response.status {
         401 if name.is_none() => {
             assert_eq!(challenge, Some("Bearer realm=\"trtserver\""));
-            Some(Refusal::NoToken)
+            Some(RefusedCall::NoToken)
         }
         401 => {
             let expected = "Bearer realm=\"trtserver\", error=\"invalid_token\"";
             assert_eq!(challenge, Some(expected));
-            Some(Refusal::UnknownToken)
+            Some(RefusedCall::UnknownToken)
         }
-        403 => Some(Refusal::Scope),
+        403 => Some(RefusedCall::Scope),
         _ => None,
     }
 }

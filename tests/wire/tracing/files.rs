@@ -1,6 +1,8 @@
 //! Trace files: what they contain, when they are written, and what a failing disk does.
 
-use super::{file_flag, heads, records, timestamps, wait_for_file, wait_for_traces};
+use super::{
+    file_flag, heads, records, timestamps, tracing_server, wait_for_file, wait_for_traces,
+};
 use serde_json::json;
 use std::fs;
 use trtserver_tests::control::pair;
@@ -22,12 +24,7 @@ const CORE: [&str; 7] = [
 fn requests_over_each_frontend_are_traced() {
     let folder = folder();
     let file = folder.path().join("trace.json");
-    let server = Server::new()
-        .model("echo", probe("echo", &[]))
-        .flag(file_flag(&file))
-        .flag("--trace-config=rate=1")
-        .flag("--trace-config=level=TIMESTAMPS")
-        .start();
+    let server = tracing_server().model("echo", probe("echo", &[])).flag(file_flag(&file)).start();
     for endpoint in ENDPOINTS {
         let client = InferenceClient::send(&server, endpoint, "echo", [1.0, 2.0]);
         assert!(client.is_echoed(), "{endpoint:?}");
@@ -62,12 +59,10 @@ fn requests_over_each_frontend_are_traced() {
 fn steps_and_isolated_models_are_children() {
     let folder = folder();
     let file = folder.path().join("trace.json");
-    let server = Server::new()
+    let server = tracing_server()
         .model("apart", isolated("apart", &[]))
         .model("pair", pair("apart"))
         .flag(file_flag(&file))
-        .flag("--trace-config=rate=1")
-        .flag("--trace-config=level=TIMESTAMPS")
         .flag("--trace-config=level=TENSORS")
         .start();
     let body = r#"{"id":"a\"b","inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1.5,-2]}]}"#;
@@ -112,13 +107,11 @@ fn steps_and_isolated_models_are_children() {
 fn nested_requests_are_children() {
     let folder = folder();
     let file = folder.path().join("trace.json");
-    let server = Server::new()
+    let server = tracing_server()
         .model("front", probe("front", &[("infer", "middle")]))
         .model("middle", isolated("middle", &[("infer", "last")]))
         .model("last", probe("last", &[]))
         .flag(file_flag(&file))
-        .flag("--trace-config=rate=1")
-        .flag("--trace-config=level=TIMESTAMPS")
         .start();
     assert_eq!(server.infer("front", "").status, 200);
     wait_for_traces(&server, 1);
@@ -172,12 +165,7 @@ fn files_are_numbered_by_log_frequency_and_count() {
 fn a_disk_that_fails_is_reported_once_and_holds_up_nothing() {
     let folder = folder();
     let file = folder.path().join("absent/trace.json");
-    let server = Server::new()
-        .model("echo", probe("echo", &[]))
-        .flag(file_flag(&file))
-        .flag("--trace-config=rate=1")
-        .flag("--trace-config=level=TIMESTAMPS")
-        .start();
+    let server = tracing_server().model("echo", probe("echo", &[])).flag(file_flag(&file)).start();
     for _ in 0..3 {
         assert_eq!(server.infer("echo", "").status, 200);
     }

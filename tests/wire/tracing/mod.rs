@@ -9,11 +9,16 @@ mod settings;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use trtserver_tests::{Running, TIMEOUT};
+use trtserver_tests::{Running, Server, TIMEOUT};
 
 /// A setting of the trace file.
 fn file_flag(path: &Path) -> String {
     format!("--trace-config=triton,file={}", path.display())
+}
+
+/// A server that traces every request, with its times.
+fn tracing_server() -> Server {
+    Server::new().flag("--trace-config=rate=1").flag("--trace-config=level=TIMESTAMPS")
 }
 
 /// The list of traces in memory once there are `n`.

@@ -1,6 +1,6 @@
 //! Traces in memory: slow and failed requests, and those that were sampled, by their ids.
 
-use super::wait_for_traces;
+use super::{tracing_server, wait_for_traces};
 use serde_json::json;
 use trtserver_tests::{ENDPOINTS, InferenceClient, Server, inference, probe};
 
@@ -59,10 +59,8 @@ fn failed_and_slow_requests_are_kept_without_sampling() {
 fn a_request_is_explained_by_its_id() {
     let batching =
         "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 20000000 }\n";
-    let server = Server::new()
+    let server = tracing_server()
         .model("echo", probe("echo", &[]) + batching)
-        .flag("--trace-config=rate=1")
-        .flag("--trace-config=level=TIMESTAMPS")
         .flag("--trace-kept=10")
         .start();
     let context = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
