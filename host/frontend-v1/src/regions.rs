@@ -47,10 +47,10 @@ impl<'a> RegionControl<'a> {
             Self::Unregister { name } => ("unregister shared memory", name),
             Self::UnregisterAll => ("unregister shared memory", ""),
             Self::Status => {
-                return EndpointAccess::of_models(&[ApiGroup::SharedMemory], AccessedModels::None);
+                return EndpointAccess::for_models(&[ApiGroup::SharedMemory], AccessedModels::None);
             }
         };
-        EndpointAccess::of_control(&[ApiGroup::SharedMemory], AccessedModels::None, what, subject)
+        EndpointAccess::for_control(&[ApiGroup::SharedMemory], AccessedModels::None, what, subject)
     }
 }
 

@@ -10,7 +10,7 @@ use trtserver_models::memory::{MemoryEntry, MemoryReport};
 /// Families of the report that `GET /v2/trtserver/memory` shows.
 pub fn memory_families(models: &ModelTable, heap: Option<HeapUsage>) -> Vec<MetricFamily> {
     let report = MemoryReport::new(models, heap);
-    let mut of_models = FamilyBuilder::gauge(
+    let mut for_models = FamilyBuilder::gauge(
         "trtserver_model_memory_bytes",
         "Bytes that a model version holds, by what they are used for",
     );
@@ -19,7 +19,7 @@ pub fn memory_families(models: &ModelTable, heap: Option<HeapUsage>) -> Vec<Metr
         if let Some(version) = model.version {
             labels.extend(memory_label("version", &version.to_string()));
         }
-        put_entries(&mut of_models, &labels, &model.memory.entries);
+        put_entries(&mut for_models, &labels, &model.memory.entries);
     }
     let mut of_server = FamilyBuilder::gauge(
         "trtserver_server_memory_bytes",
@@ -49,7 +49,7 @@ pub fn memory_families(models: &ModelTable, heap: Option<HeapUsage>) -> Vec<Metr
             &[("in_use", heap.in_use), ("free", heap.free), ("mapped", heap.mapped)],
         )
     });
-    let families = [of_models.done(), of_server.done(), process, pool];
+    let families = [for_models.done(), of_server.done(), process, pool];
     families.into_iter().chain(heap).chain(pinned_families()).collect()
 }
 

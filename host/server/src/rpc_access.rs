@@ -19,8 +19,8 @@ struct NamingFields<'m> {
 pub fn access_of_path(path: &str) -> EndpointAccess<'static> {
     let (groups, method) = (groups_of_rpc(path), method_of(path));
     match changed_by(groups, method) {
-        Some(what) => EndpointAccess::of_control(groups, AccessedModels::Unknown, what, ""),
-        None => EndpointAccess::of_models(groups, AccessedModels::Unknown),
+        Some(what) => EndpointAccess::for_control(groups, AccessedModels::Unknown, what, ""),
+        None => EndpointAccess::for_models(groups, AccessedModels::Unknown),
     }
 }
 
@@ -34,10 +34,10 @@ pub fn access_of_message<'m>(path: &str, message: &'m [u8]) -> Result<EndpointAc
     let (groups, method) = (groups_of_rpc(path), method_of(path));
     if method == "SharedMemoryControl" {
         let call = read_region_request(message)?;
-        return Ok(call.map_or(EndpointAccess::of_models(groups, None), |call| call.access()));
+        return Ok(call.map_or(EndpointAccess::for_models(groups, None), |call| call.access()));
     }
     let fields = NamingFields::read(message)?;
-    let of_models = |models| EndpointAccess::of_models(groups, models);
+    let for_models = |models| EndpointAccess::for_models(groups, models);
     if let Some(what) = changed_by(groups, method) {
         let (models, subject) = match method {
             "RepositoryModelLoad" | "RepositoryModelUnload" => {
@@ -57,27 +57,27 @@ pub fn access_of_message<'m>(path: &str, message: &'m [u8]) -> Result<EndpointAc
             ("ModelControl", _) => "unload model",
             _ => what,
         };
-        return Ok(EndpointAccess::of_control(groups, models, what, subject));
+        return Ok(EndpointAccess::for_control(groups, models, what, subject));
     }
     // A map of settings: without any the call reads them.
     let changes = fields.first.is_some();
     Ok(match method {
         "ModelReady" | "ModelMetadata" | "ModelConfig" | "ModelStatistics" | "Status" => {
-            of_models(AccessedModels::from_name(text(fields.first)?))
+            for_models(AccessedModels::from_name(text(fields.first)?))
         }
-        "RepositoryIndex" | "Repository" => of_models(All),
+        "RepositoryIndex" | "Repository" => for_models(All),
         "TraceSetting" => {
             let model = text(fields.second)?;
             let models = AccessedModels::from_name(model);
             match changes {
-                true => EndpointAccess::of_control(groups, models, "change trace settings", model),
-                false => of_models(models),
+                true => EndpointAccess::for_control(groups, models, "change trace settings", model),
+                false => for_models(models),
             }
         }
         "LogSettings" if changes => {
-            EndpointAccess::of_control(groups, None, "change log settings", "")
+            EndpointAccess::for_control(groups, None, "change log settings", "")
         }
-        _ => of_models(None),
+        _ => for_models(None),
     })
 }
 

@@ -69,7 +69,7 @@ impl<'a> Endpoint<'a> {
     pub fn access(&self) -> EndpointAccess<'a> {
         match *self {
             Endpoint::Infer { model, .. } => {
-                EndpointAccess::of_models(self.groups(), AccessedModels::from_name(model))
+                EndpointAccess::for_models(self.groups(), AccessedModels::from_name(model))
             }
             Endpoint::Control(call) => call.access(),
         }
@@ -110,19 +110,19 @@ impl<'a> ControlEndpoint<'a> {
     pub fn access(&self) -> EndpointAccess<'a> {
         use AccessedModels::{All, Named, None};
         let groups = self.groups();
-        let of_models = |models| EndpointAccess::of_models(groups, models);
+        let for_models = |models| EndpointAccess::for_models(groups, models);
         match *self {
-            ControlEndpoint::Health(_) => of_models(None),
+            ControlEndpoint::Health(_) => for_models(None),
             ControlEndpoint::Status(model) => {
-                of_models(AccessedModels::from_name(model.unwrap_or_default()))
+                for_models(AccessedModels::from_name(model.unwrap_or_default()))
             }
             ControlEndpoint::Profile => {
-                EndpointAccess::of_control(groups, None, "control the profiler", "")
+                EndpointAccess::for_control(groups, None, "control the profiler", "")
             }
             ControlEndpoint::Model(name, change) => {
-                EndpointAccess::of_control(groups, Named(name), change.audited(), name)
+                EndpointAccess::for_control(groups, Named(name), change.audited(), name)
             }
-            ControlEndpoint::Index => of_models(All),
+            ControlEndpoint::Index => for_models(All),
             ControlEndpoint::Regions(call) => call.access(),
         }
     }

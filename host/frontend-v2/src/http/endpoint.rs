@@ -109,35 +109,35 @@ impl<'a> Endpoint<'a> {
     pub fn access(&self) -> EndpointAccess<'a> {
         use AccessedModels::{All, Named, None};
         let groups = self.groups();
-        let of_models = |models| EndpointAccess::of_models(groups, models);
-        let of_control =
-            |models, what, subject| EndpointAccess::of_control(groups, models, what, subject);
+        let for_models = |models| EndpointAccess::for_models(groups, models);
+        let for_control =
+            |models, what, subject| EndpointAccess::for_control(groups, models, what, subject);
         match *self {
-            Endpoint::Live | Endpoint::Ready | Endpoint::Started => of_models(None),
-            Endpoint::Server | Endpoint::Backends => of_models(None),
+            Endpoint::Live | Endpoint::Ready | Endpoint::Started => for_models(None),
+            Endpoint::Server | Endpoint::Backends => for_models(None),
             Endpoint::Health | Endpoint::Models | Endpoint::Loads | Endpoint::Index { .. } => {
-                of_models(All)
+                for_models(All)
             }
-            Endpoint::Memory | Endpoint::AllStatistics => of_models(All),
-            Endpoint::Requests | Endpoint::Request { .. } => of_models(All),
-            Endpoint::Model { name, .. } => of_models(Named(name)),
+            Endpoint::Memory | Endpoint::AllStatistics => for_models(All),
+            Endpoint::Requests | Endpoint::Request { .. } => for_models(All),
+            Endpoint::Model { name, .. } => for_models(Named(name)),
             Endpoint::Control { name, load: true, .. } => {
-                of_control(Named(name), "load model", name)
+                for_control(Named(name), "load model", name)
             }
-            Endpoint::Control { name, .. } => of_control(Named(name), "unload model", name),
+            Endpoint::Control { name, .. } => for_control(Named(name), "unload model", name),
             Endpoint::Trace { model, change } => {
                 let models = AccessedModels::from_name(model);
                 match change {
-                    true => of_control(models, "change trace settings", model),
-                    false => of_models(models),
+                    true => for_control(models, "change trace settings", model),
+                    false => for_models(models),
                 }
             }
-            Endpoint::Logging { change: true } => of_control(None, "change log settings", ""),
-            Endpoint::Logging { .. } => of_models(None),
+            Endpoint::Logging { change: true } => for_control(None, "change log settings", ""),
+            Endpoint::Logging { .. } => for_models(None),
             Endpoint::SharedMemory { region, call, .. } => match call {
-                RegionAction::Status => of_models(None),
-                RegionAction::Register => of_control(None, "register shared memory", region),
-                RegionAction::Unregister => of_control(None, "unregister shared memory", region),
+                RegionAction::Status => for_models(None),
+                RegionAction::Register => for_control(None, "register shared memory", region),
+                RegionAction::Unregister => for_control(None, "unregister shared memory", region),
             },
         }
     }

@@ -7,8 +7,8 @@ use trtserver_models::lifecycle::{CheckFinding, FindingSeverity, RepositoryFindi
 /// One line for each finding, in the form of a compiler's messages, and a summary.
 pub fn findings_text(found: &RepositoryFindings) -> String {
     let mut text = String::new();
-    let of_models = found.models.values().flat_map(|model| &model.findings);
-    for finding in found.findings.iter().chain(of_models) {
+    let for_models = found.models.values().flat_map(|model| &model.findings);
+    for finding in found.findings.iter().chain(for_models) {
         let _ = write!(text, "{}", finding.file.display());
         if let Some((line, column)) = finding.position {
             let _ = write!(text, ":{line}:{column}");

@@ -34,12 +34,12 @@ impl<'a> EndpointAccess<'a> {
         Self { groups: &[ApiGroup::Metrics], models: AccessedModels::All, control: None };
 
     /// An endpoint that shows or executes something.
-    pub fn of_models(groups: &'static [ApiGroup], models: AccessedModels<'a>) -> Self {
+    pub fn for_models(groups: &'static [ApiGroup], models: AccessedModels<'a>) -> Self {
         Self { groups, models, control: None }
     }
 
     /// An endpoint that changes something.
-    pub fn of_control(
+    pub fn for_control(
         groups: &'static [ApiGroup],
         models: AccessedModels<'a>,
         what: &'static str,

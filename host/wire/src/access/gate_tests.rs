@@ -31,7 +31,7 @@ fn headers(values: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 fn infer(model: &str) -> EndpointAccess<'_> {
-    EndpointAccess::of_models(&[ApiGroup::Inference], AccessedModels::Named(model))
+    EndpointAccess::for_models(&[ApiGroup::Inference], AccessedModels::Named(model))
 }
 
 /// The name under which a request is admitted, or the reason of its refusal.
@@ -110,7 +110,7 @@ fn each_protocol_has_its_own_restrictions() {
         (Http, &[ApiGroup::Metrics], Ok(())),
     ] {
         let caller = Caller { protocol, headers: &sent, peer: &ConnectionPeer::UNKNOWN };
-        let endpoint = EndpointAccess::of_models(groups, AccessedModels::None);
+        let endpoint = EndpointAccess::for_models(groups, AccessedModels::None);
         let found = gate.admit(&base, &caller, &endpoint, true).map(|_| ());
         assert_eq!(found, expected, "{groups:?}");
     }

@@ -133,7 +133,7 @@ impl CallerGrant {
     /// The name may not use the model.
     pub fn authorize_inference(&self, model: &str) -> Result<(), AccessRefusal> {
         let models = AccessedModels::from_name(model);
-        let endpoint = EndpointAccess::of_models(&[ApiGroup::Inference], models);
+        let endpoint = EndpointAccess::for_models(&[ApiGroup::Inference], models);
         debug_assert_eq!(endpoint.kind(), AccessKind::Infer);
         self.authorize(&endpoint).inspect_err(|refusal| self.count(refusal))
     }

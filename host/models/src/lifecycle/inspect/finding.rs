@@ -46,8 +46,8 @@ pub struct RepositoryFindings {
 
 impl RepositoryFindings {
     pub fn count(&self, severity: FindingSeverity) -> usize {
-        let of_models = self.models.values().flat_map(|model| &model.findings);
-        self.findings.iter().chain(of_models).filter(|f| f.severity == severity).count()
+        let for_models = self.models.values().flat_map(|model| &model.findings);
+        self.findings.iter().chain(for_models).filter(|f| f.severity == severity).count()
     }
 }
 
