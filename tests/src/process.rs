@@ -251,3 +251,12 @@ fn spawn(command: Command) -> io::Result<Child> {
     sent.map_err(io::Error::other)?;
     child.recv().map_err(io::Error::other)?
 }
+
+/// Runs a command, which must succeed, and returns its output.
+#[track_caller]
+pub fn command_output(command: &mut Command) -> String {
+    let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let both = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(done.status.success(), "{command:?}\n{}{}", both[0], both[1]);
+    both[0].trim().to_owned()
+}

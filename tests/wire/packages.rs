@@ -9,19 +9,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use trtserver_tests::versions::Versions;
-use trtserver_tests::{Server, dist, folder, root};
+use trtserver_tests::{Server, command_output, dist, folder, root};
 
 /// Packs the debug install.
 fn pack(kind: &str, into: &Path) {
     let mut xtask = Command::new(env!("CARGO"));
     xtask.current_dir(root()).args(["xtask", "package", "--only", kind, "--from"]).arg(dist());
-    run(xtask.arg("--into").arg(into));
-}
-
-fn run(command: &mut Command) {
-    let ended = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let errors = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{command:?}: {}: {errors}", ended.status);
+    command_output(xtask.arg("--into").arg(into));
 }
 
 /// The only file of a directory with this ending.
@@ -40,7 +34,7 @@ fn wheel_serves_with_the_runtime_beside_it() {
     let python = std::env::var_os("TRTSERVER_PY_V2").unwrap_or_else(|| "python3".into());
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]);
-    run(pip.arg("--target").arg(&site).arg(made(dir.path(), "whl")));
+    command_output(pip.arg("--target").arg(&site).arg(made(dir.path(), "whl")));
     // As the package onnxruntime has it.
     let capi = site.join("onnxruntime/capi");
     fs::create_dir_all(&capi).unwrap_or_else(|e| panic!("{}: {e}", capi.display()));
@@ -72,9 +66,9 @@ fn debian_package_has_what_its_unit_starts() {
     let dir = folder();
     pack("deb", dir.path());
     let to = dir.path().join("root");
-    run(Command::new("dpkg-deb").arg("-x").arg(made(dir.path(), "deb")).arg(&to));
-    run(Command::new(to.join("usr/bin/trtserver")).arg("--version"));
-    run(Command::new(to.join("usr/bin/trtserver-perf")).arg("--version"));
+    command_output(Command::new("dpkg-deb").arg("-x").arg(made(dir.path(), "deb")).arg(&to));
+    command_output(Command::new(to.join("usr/bin/trtserver")).arg("--version"));
+    command_output(Command::new(to.join("usr/bin/trtserver-perf")).arg("--version"));
     for file in [
         "etc/trtserver/trtserver.toml",
         "lib/systemd/system/trtserver.service",
@@ -113,7 +107,7 @@ fn small_install(into: &Path) {
 fn pack_small(install: &Path, into: &Path) {
     let mut xtask = Command::new(env!("CARGO"));
     xtask.current_dir(root()).args(["xtask", "package", "--from"]).arg(install);
-    run(xtask.arg("--base").arg(install.join("base")).arg("--into").arg(into));
+    command_output(xtask.arg("--base").arg(install.join("base")).arg("--into").arg(into));
 }
 
 /// What a program prints for a file, up to the first space.
@@ -213,6 +207,47 @@ fn check_image(layout: &Path) {
         && skopeo.status.success()
     {
         let image = format!("oci:{}:{}", layout.display(), env!("CARGO_PKG_VERSION"));
-        run(Command::new("skopeo").args(["inspect", &image]));
+        command_output(Command::new("skopeo").args(["inspect", &image]));
+    }
+}
+
+/// The crates that registries may have, together: they depend on each other. Nothing is compiled.
+#[test]
+fn published_crates_can_be_packaged() {
+    let mut metadata = Command::new("cargo");
+    metadata.args(["metadata", "--format-version=1", "--no-deps", "--offline"]);
+    let metadata: serde_json::Value =
+        serde_json::from_str(&command_output(metadata.current_dir(root()))).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let published: Vec<_> = packages.iter().filter(|p| p["publish"].is_null()).collect();
+    let name_of = |package: &serde_json::Value| package["name"].as_str().unwrap().to_owned();
+    let names: Vec<_> = published.iter().map(|package| name_of(package)).collect();
+    for name in ["trtserver", "trtserver-client", "trtserver-plugin-api"] {
+        assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
+    }
+    for package in &published {
+        for key in ["description", "license"] {
+            assert!(package[key].is_string(), "{}: no {key}", package["name"]);
+        }
+    }
+    let target = root().join("target/sdk");
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["package", "--no-verify", "--allow-dirty", "--offline", "--target-dir"])
+        .arg(&target);
+    cargo.args(names.iter().flat_map(|name| ["--package", name]));
+    command_output(cargo.current_dir(root()));
+    for (package, files) in [
+        ("trtserver-plugin-api-1.0.0", ["LICENSE", "include/trtserver/backend.hpp"]),
+        ("trtserver-plugin-testkit-0.2.0", ["LICENSE", "src/lib.rs"]),
+        // Links to other folders of the checkout.
+        ("trtserver-tool-0.2.0", ["sources/workspace.toml", "sources/interface/abi/mod.rs"]),
+        ("trtserver-0.2.0", ["Cargo.lock", "src/main.rs"]),
+    ] {
+        let archive = target.join(format!("package/{package}.crate"));
+        let listed = command_output(Command::new("tar").arg("-tzf").arg(archive));
+        for file in ["Cargo.toml", files[0], files[1]] {
+            assert!(listed.lines().any(|l| l == format!("{package}/{file}")), "{file}: {listed}");
+        }
     }
 }

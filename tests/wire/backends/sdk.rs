@@ -9,7 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use trtserver_tests::isolated::processes;
 use trtserver_tests::pages::{follow, follow_with};
-use trtserver_tests::{Server, build_tool, dist, folder, python_v2, root, trtserver};
+use trtserver_tests::{
+    Server, build_tool, command_output, dist, folder, python_v2, root, trtserver,
+};
 
 /// Target folder of all Rust builds, so that dependencies are compiled once.
 fn share_target(project: &Path) {
@@ -197,47 +199,6 @@ fn new_rust_project_refers_to_no_checkout() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// The crates that registries may have, together: they depend on each other. Nothing is compiled.
-#[test]
-fn published_crates_can_be_packaged() {
-    let mut metadata = Command::new("cargo");
-    metadata.args(["metadata", "--format-version=1", "--no-deps", "--offline"]);
-    let metadata: serde_json::Value =
-        serde_json::from_str(&output(metadata.current_dir(root()))).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
-    let published: Vec<_> = packages.iter().filter(|p| p["publish"].is_null()).collect();
-    let name_of = |package: &serde_json::Value| package["name"].as_str().unwrap().to_owned();
-    let names: Vec<_> = published.iter().map(|package| name_of(package)).collect();
-    for name in ["trtserver", "trtserver-client", "trtserver-plugin-api"] {
-        assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
-    }
-    for package in &published {
-        for key in ["description", "license"] {
-            assert!(package[key].is_string(), "{}: no {key}", package["name"]);
-        }
-    }
-    let target = root().join("target/sdk");
-    let mut cargo = Command::new("cargo");
-    cargo
-        .args(["package", "--no-verify", "--allow-dirty", "--offline", "--target-dir"])
-        .arg(&target);
-    cargo.args(names.iter().flat_map(|name| ["--package", name]));
-    output(cargo.current_dir(root()));
-    for (package, files) in [
-        ("trtserver-plugin-api-1.0.0", ["LICENSE", "include/trtserver/backend.hpp"]),
-        ("trtserver-plugin-testkit-0.2.0", ["LICENSE", "src/lib.rs"]),
-        // Links to other folders of the checkout.
-        ("trtserver-tool-0.2.0", ["sources/workspace.toml", "sources/interface/abi/mod.rs"]),
-        ("trtserver-0.2.0", ["Cargo.lock", "src/main.rs"]),
-    ] {
-        let archive = target.join(format!("package/{package}.crate"));
-        let listed = output(Command::new("tar").arg("-tzf").arg(archive));
-        for file in ["Cargo.toml", files[0], files[1]] {
-            assert!(listed.lines().any(|l| l == format!("{package}/{file}")), "{file}: {listed}");
-        }
-    }
-}
-
 /// A copy of the install without the programs, as a package for authors has it.
 fn moved_install(to: &Path) {
     let copied = Command::new("cp")
@@ -257,22 +218,15 @@ fn install_contains_licence_and_headers() {
     assert!(header.starts_with("/* SPDX-License-Identifier: Apache-2.0 */"), "{header}");
 }
 
-/// Runs a command, which must succeed, and returns its output.
-#[track_caller]
-fn output(command: &mut Command) -> String {
-    let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let both = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(done.status.success(), "{command:?}\n{}{}", both[0], both[1]);
-    both[0].trim().to_owned()
-}
-
 #[test]
 fn pkg_config_finds_the_headers_of_a_moved_install() {
     let dir = folder();
     moved_install(dir.path());
     let pkg_config = |args: &[&str]| {
         let search = dir.path().join("share/pkgconfig");
-        output(Command::new(build_tool("pkgconf")).args(args).env("PKG_CONFIG_PATH", search))
+        command_output(
+            Command::new(build_tool("pkgconf")).args(args).env("PKG_CONFIG_PATH", search),
+        )
     };
     assert_eq!(pkg_config(&["--modversion", "trtserver-plugin"]), "1.0.0");
     let flags = pkg_config(&["--cflags", "trtserver-plugin >= 1.0"]);
@@ -280,7 +234,7 @@ fn pkg_config_finds_the_headers_of_a_moved_install() {
     let source = root().join("examples/backends/c-addsub/addsub.c");
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-Werror", "-shared", "-fPIC"]).args(flags.split_whitespace());
-    output(cc.arg("-o").arg(&library).arg(source));
+    command_output(cc.arg("-o").arg(&library).arg(source));
     let listed = trtserver(["plugin", "list", "--backend-dir", dir.path().to_str().unwrap()]);
     assert!(listed.stdout.contains("c_addsub"), "{}{}", listed.stdout, listed.stderr);
 }
@@ -307,11 +261,11 @@ fn cmake_package_of_a_moved_install_builds_plugins() {
         configure.arg("-S").arg(&project).arg("-B").arg(build);
         configure
     };
-    output(&mut cmake(
+    command_output(&mut cmake(
         "find_package(trtserver-plugin 1.0 REQUIRED)\ntrtserver_add_plugin(c_addsub addsub.c)\n\
          trtserver_add_plugin(cpp_streaming streaming.cpp)\n",
     ));
-    output(Command::new(build_tool("cmake")).arg("--build").arg(project.join("build")));
+    command_output(Command::new(build_tool("cmake")).arg("--build").arg(project.join("build")));
     for name in ["c_addsub", "cpp_streaming"] {
         let file = project.join(format!("build/libtrtserver_{name}.so"));
         let file = file.to_str().unwrap();
