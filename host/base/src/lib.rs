@@ -32,6 +32,7 @@ pub mod regular_file;
 pub mod request_id;
 pub mod state;
 pub mod stats;
+pub mod telemetry_stats;
 pub mod timer;
 pub mod tls_stats;
 pub mod upkeep;

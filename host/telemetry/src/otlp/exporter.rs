@@ -1,0 +1,292 @@
+//! The exporter: a bounded queue of finished traces and the thread that sends them in batches.
+//!
+//! Who offers a trace never waits: it is queued, or dropped and counted when the queue is full. The
+//! exporter's thread makes the spans.
+
+use super::client::{ExportAnswer, OtlpClient};
+use super::messages::export_request;
+use super::retry::pause_before_retry;
+use crate::ids::SpanId;
+use crate::settings::{ExporterSettings, QueueLimits};
+use crate::span::{SpanRecord, SpanSource};
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use trtserver_base::telemetry_stats::{SpanDrop, SpanStats};
+
+/// Interval of lines in the log about a collector that takes nothing.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Sends spans in the background.
+pub struct SpanExporter<T> {
+    sender: Sender<T>,
+    queue: Arc<SpanQueue>,
+    stop: watch::Sender<Option<Instant>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What both ends of the queue share.
+struct SpanQueue {
+    /// Spans that wait.
+    length: AtomicUsize,
+    /// A batch is full.
+    full_batch: Notify,
+    limits: QueueLimits,
+    stats: Arc<SpanStats>,
+}
+
+impl<T: SpanSource> SpanExporter<T> {
+    /// Starts the thread. The collector need not be reachable.
+    ///
+    /// # Errors
+    /// A setting cannot be used, or there is no thread for it.
+    pub fn start(settings: ExporterSettings) -> Result<Self, String> {
+        let client = OtlpClient::new(&settings)?;
+        let fault = |e: io::Error| format!("cannot start the thread that exports spans: {e}");
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(fault)?;
+        let queue = Arc::new(SpanQueue {
+            length: AtomicUsize::new(0),
+            full_batch: Notify::new(),
+            limits: settings.limits,
+            stats: Arc::default(),
+        });
+        let (sender, receiver) = channel();
+        let (stop, stopped) = watch::channel(None);
+        let worker = ExportThread {
+            client,
+            queue: Arc::clone(&queue),
+            receiver,
+            stopped,
+            pending: Vec::new(),
+            resource: settings.resource,
+            last_logged: None,
+        };
+        let named = std::thread::Builder::new().name("span-export".to_owned());
+        let thread = named.spawn(move || worker.run(&runtime)).map_err(fault)?;
+        Ok(Self { sender, queue, stop, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Queues a finished trace; drops and counts it when the queue is full. Never waits.
+    pub fn offer(&self, source: T) {
+        let count = source.span_count();
+        let before = self.queue.length.fetch_add(count, Relaxed);
+        if before + count > self.queue.limits.max_queue_size || self.sender.send(source).is_err() {
+            self.queue.length.fetch_sub(count, Relaxed);
+            self.queue.stats.count_dropped(SpanDrop::QueueFull, count);
+            return;
+        }
+        let batch = self.queue.limits.max_export_batch_size;
+        if before < batch && before + count >= batch {
+            self.queue.full_batch.notify_one();
+        }
+    }
+
+    pub fn stats(&self) -> &Arc<SpanStats> {
+        &self.queue.stats
+    }
+
+    /// Sends what waits, for at most `limit`, and ends the thread. Blocks.
+    pub fn shut_down(&self, limit: Duration) {
+        self.stop.send_replace(Some(Instant::now() + limit));
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that exports spans has panicked");
+        }
+    }
+}
+
+/// The receiving end of the queue.
+struct ExportThread<T> {
+    client: OtlpClient,
+    queue: Arc<SpanQueue>,
+    receiver: Receiver<T>,
+    /// Until when the thread may send; `None`: the server runs.
+    stopped: watch::Receiver<Option<Instant>>,
+    /// Spans of a batch that is not full.
+    pending: Vec<SpanRecord>,
+    resource: Vec<(String, String)>,
+    last_logged: Option<Instant>,
+}
+
+impl<T: SpanSource> ExportThread<T> {
+    fn run(mut self, runtime: &Runtime) {
+        runtime.block_on(async {
+            tracing::info!("spans are exported to {}", self.client.url());
+            let mut stopped = self.stopped.clone();
+            let ended = async {
+                let deadline = match stopped.wait_for(Option::is_some).await {
+                    Ok(deadline) => *deadline,
+                    Err(_) => None,
+                };
+                sleep_until(deadline.unwrap_or_else(Instant::now)).await;
+            };
+            // An attempt to send may take longer than the drain.
+            tokio::select! {
+                () = self.export_until_stopped() => {}
+                () = ended => {}
+            }
+            self.count_left();
+        });
+    }
+
+    async fn export_until_stopped(&mut self) {
+        let mut stopped = self.stopped.clone();
+        let queue = Arc::clone(&self.queue);
+        let mut flush_at = Instant::now() + queue.limits.schedule_delay;
+        loop {
+            let is_partial_due = tokio::select! {
+                () = queue.full_batch.notified() => Instant::now() >= flush_at,
+                () = sleep_until(flush_at) => true,
+                _ = stopped.wait_for(Option::is_some) => break,
+            };
+            self.export_queued(is_partial_due).await;
+            if is_partial_due {
+                flush_at = Instant::now() + queue.limits.schedule_delay;
+            }
+        }
+        self.export_queued(true).await;
+    }
+
+    /// Sends all full batches, and a partial one if it is due.
+    async fn export_queued(&mut self, is_partial_due: bool) {
+        let batch_size = self.queue.limits.max_export_batch_size;
+        loop {
+            self.fill(batch_size);
+            let is_full = self.pending.len() >= batch_size;
+            if self.pending.is_empty() || !is_full && !is_partial_due {
+                return;
+            }
+            let rest = self.pending.split_off(batch_size.min(self.pending.len()));
+            let batch = std::mem::replace(&mut self.pending, rest);
+            self.export_batch(batch).await;
+        }
+    }
+
+    /// Makes spans of queued traces until a batch is full.
+    fn fill(&mut self, batch_size: usize) {
+        while self.pending.len() < batch_size
+            && let Ok(source) = self.receiver.try_recv()
+        {
+            let count = source.span_count();
+            source.append_spans(&mut self.pending);
+            self.queue.length.fetch_sub(count, Relaxed);
+        }
+    }
+
+    /// Sends a batch until the collector has it, refuses it, or its time is over.
+    async fn export_batch(&mut self, batch: Vec<SpanRecord>) {
+        let mut unsent = UnsentSpans { count: batch.len(), stats: Arc::clone(&self.queue.stats) };
+        let reason = match self.client.body(&export_request(&self.resource, batch)) {
+            Ok(body) => self.send_batch(body, &mut unsent).await,
+            Err(e) => Err(format!("cannot compress a batch: {e}")),
+        };
+        if let Err(message) = reason {
+            unsent.drop_as(SpanDrop::ExportFailed);
+            self.log_failure(&message);
+        }
+    }
+
+    async fn send_batch(
+        &mut self,
+        body: bytes::Bytes,
+        unsent: &mut UnsentSpans,
+    ) -> Result<(), String> {
+        let deadline = Instant::now() + self.queue.limits.export_timeout;
+        let mut stopped = self.stopped.clone();
+        let mut attempts = 0;
+        loop {
+            let answer = match timeout_at(deadline, self.client.send(body.clone())).await {
+                Ok(answer) => answer,
+                Err(_) => return Err("no time is left for the batch".to_owned()),
+            };
+            attempts += 1;
+            match answer {
+                ExportAnswer::Accepted { rejected, message } => {
+                    unsent.accepted(rejected);
+                    if rejected > 0 {
+                        self.log_failure(&format!("{rejected} spans were rejected: {message}"));
+                    }
+                    return Ok(());
+                }
+                ExportAnswer::Failed { failure, message } => {
+                    self.queue.stats.count_failure(failure);
+                    return Err(message);
+                }
+                ExportAnswer::Retry { failure, after, message } => {
+                    self.queue.stats.count_failure(failure);
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let random = u64::from_be_bytes(SpanId::random().0);
+                    let Some(pause) = pause_before_retry(attempts, left, after, random) else {
+                        return Err(format!("{message}; attempts: {attempts}"));
+                    };
+                    let was_stopped = stopped.borrow().is_some();
+                    tokio::select! {
+                        () = sleep(pause) => {}
+                        // The time at the end is short: one more attempt at once.
+                        _ = stopped.wait_for(Option::is_some), if !was_stopped => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// One line per interval: the metrics have the numbers.
+    fn log_failure(&mut self, message: &str) {
+        let now = Instant::now();
+        if self.last_logged.is_none_or(|last| now - last >= LOG_INTERVAL) {
+            self.last_logged = Some(now);
+            tracing::warn!("the collector at {} did not take spans: {message}", self.client.url());
+        }
+    }
+
+    /// Counts what the end of the server leaves.
+    fn count_left(&mut self) {
+        let mut left = self.pending.len();
+        while let Ok(source) = self.receiver.try_recv() {
+            left += source.span_count();
+        }
+        if left > 0 {
+            self.queue.stats.count_dropped(SpanDrop::Shutdown, left);
+        }
+        let stats = &self.queue.stats;
+        let lost: u64 = SpanDrop::ALL.iter().map(|reason| stats.dropped(*reason)).sum();
+        tracing::info!("spans exported: {}, dropped: {lost}", stats.exported());
+    }
+}
+
+/// Spans of a batch. Those that are left when it is dropped, at the end of the server, are counted.
+struct UnsentSpans {
+    count: usize,
+    stats: Arc<SpanStats>,
+}
+
+impl UnsentSpans {
+    fn accepted(&mut self, rejected: usize) {
+        let rejected = rejected.min(self.count);
+        self.stats.count_exported(self.count - rejected);
+        self.stats.count_dropped(SpanDrop::Rejected, rejected);
+        self.count = 0;
+    }
+
+    fn drop_as(&mut self, reason: SpanDrop) {
+        self.stats.count_dropped(reason, std::mem::take(&mut self.count));
+    }
+}
+
+impl Drop for UnsentSpans {
+    fn drop(&mut self) {
+        self.drop_as(SpanDrop::Shutdown);
+    }
+}
+
+#[cfg(test)]
+#[path = "exporter_tests.rs"]
+mod tests;
