@@ -32,6 +32,7 @@ pub mod isolated; // isolated models and their child processes
 mod latch; // requests held until the test releases them
 pub mod live_repository; // models that change under load
 mod load_gate; // a model whose load waits for the test
+pub mod otlp_sink; // a collector of OpenTelemetry
 pub mod pages; // runs the commands of READMEs and tutorials
 pub mod plans; // plans of the fake TensorRT
 pub mod polling; // servers that poll their repository

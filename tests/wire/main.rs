@@ -2,6 +2,7 @@
 //! One test binary, so that the test kit is linked once;
 //! `cargo test -p trtserver-tests --test wire v2_http::` runs one file.
 
+mod access_log;
 mod administration;
 mod backends;
 mod bare_repository;

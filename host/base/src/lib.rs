@@ -30,6 +30,7 @@ pub mod ledger;
 pub mod reclaim;
 pub mod regular_file;
 pub mod request_id;
+pub mod request_observer;
 pub mod state;
 pub mod stats;
 pub mod telemetry_stats;

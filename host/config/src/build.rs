@@ -68,6 +68,7 @@ pub fn build_settings(
         allow_profiling: v.bool("allow-profiling")?,
         ready_models: ready_models(flags, v)?,
         log: log_settings(flags, v, env)?,
+        access_log: v.paths("access-log").pop().filter(|path| !path.as_os_str().is_empty()),
         model_repositories: without_duplicates(model_repositories),
         repositories_come_late: env("MODEL_INIT_MODE").as_deref() == Some("async"),
         model_cache_dir: v

@@ -25,6 +25,7 @@ fn defaults() -> ServerSettings {
         allow_profiling: false,
         ready_models: vec![],
         log: LogSettings::default(),
+        access_log: None,
         model_repositories: vec!["/m".into()],
         repositories_come_late: false,
         model_cache_dir: None,
@@ -192,6 +193,7 @@ fn flags_become_settings() {
         ("--model-store=/m --log-json", |s| s.log.format = LogFormat::Json),
         ("--model-store=/m --log-format=iso8601", |s| s.log.format = LogFormat::Iso8601),
         ("--model-store=/m --log-file=/l", |s| s.log.file = Some("/l".into())),
+        ("--model-store=/m --access-log=-", |s| s.access_log = Some("-".into())),
         ("--model-store=/m --http-health-port=8000", |_| {}),
         ("--model-store=/m --http-health-port=9000 --http-port=8000", |s| {
             s.http_health_port = Some(9000);

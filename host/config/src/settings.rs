@@ -40,6 +40,8 @@ pub struct ServerSettings {
     /// The models that strict readiness looks at; empty: all.
     pub ready_models: Vec<String>,
     pub log: LogSettings,
+    /// Where a line is written for each request; `-` is standard output. `None`: nowhere.
+    pub access_log: Option<PathBuf>,
 
     /// Directories and URLs of object stores: at least one, in the order given, without duplicates.
     /// Not checked for existence.

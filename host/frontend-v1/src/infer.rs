@@ -13,6 +13,7 @@ use trtserver_base::state::InFlightGuard;
 use trtserver_models::OpenVersion;
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Flag;
+use trtserver_request::ObservedInference;
 use trtserver_request::{
     CorrelationId, InferRequest, InferResponse, RequestContext, RequestSequence, Responder, Sink,
     UsedMemory, classes, request_tracing,
@@ -136,6 +137,11 @@ impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
         let batch = request::counted_batch(&self.served.signature, &self.header);
         let ns = now_ns().saturating_sub(self.received_ns);
         self.served.stats.failure(batch, ns, failure_reason(&error), false);
+        let id = || id_text(self.header.id);
+        let observed = ObservedInference::current(id, &self.served.name, self.served.version);
+        if let Some(refused) = observed {
+            refused.ended(batch, self.received_ns, None, Some(&error));
+        }
         InferFailure { error, id: self.header.id, request_id: 0 }
     }
 
@@ -179,6 +185,11 @@ impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
             outputs: requested.clone(),
             stream: None,
             waits: false,
+            observed: ObservedInference::current(
+                || id_text(self.header.id),
+                &self.served.name,
+                self.served.version,
+            ),
         };
         if let Some(trace) = &self.trace {
             trace.received(now_ns());

@@ -8,6 +8,7 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::state::ServerPhase;
 use trtserver_models::{FoundVersion, OpenVersion};
+use trtserver_request::ObservedInference;
 use trtserver_request::StreamLimit;
 use trtserver_request::check;
 use trtserver_request::check::IdPrefix;
@@ -127,6 +128,7 @@ impl UncheckedRequest {
             used_memory: UsedMemory::from_tensors(&self.inputs, &self.outputs),
             outputs: self.outputs,
             waits: self.stream.is_some() && served.decoupled(),
+            observed: ObservedInference::current(|| self.id.clone(), &served.name, served.version),
             stream: self.stream,
         };
         let responder = Responder::traced(context, sink, self.trace);
@@ -163,5 +165,8 @@ pub fn count_refused(
     }
     let ns = now_ns().saturating_sub(received_ns);
     served.stats.failure(0, ns, failure_reason(&error), false);
+    if let Some(refused) = ObservedInference::current(String::new, &served.name, served.version) {
+        refused.ended(0, received_ns, None, Some(&error));
+    }
     error
 }

@@ -16,10 +16,12 @@ mod memory;
 mod model;
 mod process;
 mod repository;
+mod telemetry;
 mod text;
 mod tls;
 
 pub use gpu::GpuMetrics;
+pub use telemetry::TelemetryStats;
 pub use text::MetricsFormat;
 
 use cached_reading::CachedReading;
@@ -51,6 +53,7 @@ pub struct MetricsPage {
     /// Of each listener with TLS.
     tls: Vec<Arc<TlsStats>>,
     access: Option<Arc<AccessStats>>,
+    telemetry: TelemetryStats,
     process: CachedReading<Vec<MetricFamily>>,
     /// The allocator counts its blocks for some milliseconds when there are many.
     heap: CachedReading<Option<HeapUsage>>,
@@ -68,11 +71,12 @@ impl MetricsPage {
         latency: LatencySettings,
         tls: Vec<Arc<TlsStats>>,
         access: Option<Arc<AccessStats>>,
+        telemetry: TelemetryStats,
     ) -> Self {
         let cpus = cpus.then(|| CpuMetrics::new(interval));
         let (process, heap, cache) =
             (CachedReading::new(SECOND), CachedReading::new(SECOND), CachedReading::new(SECOND));
-        Self { models, gpus, cpus, latency, tls, access, process, heap, cache }
+        Self { models, gpus, cpus, latency, tls, access, telemetry, process, heap, cache }
     }
 
     /// All metrics. Families without series are omitted.
@@ -91,6 +95,7 @@ impl MetricsPage {
         families.extend(self.gpus.iter().flat_map(GpuMetrics::families));
         families.extend(tls::tls_families(&self.tls));
         families.extend(self.access.iter().flat_map(|stats| access::access_families(stats)));
+        families.extend(telemetry::telemetry_families(&self.telemetry));
         families.extend(metric::gather_metrics());
         families.retain(|f| !f.get_metric().is_empty());
         text::encode_families(&families, format)

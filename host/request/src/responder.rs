@@ -7,6 +7,7 @@
 use super::cancel::CancelToken;
 use super::context::RequestContext;
 use super::implicit_state::ImplicitState;
+use super::observed::ObservedInference;
 use super::request_tracing;
 use super::response::InferResponse;
 use super::response_channel::ResponseChannel;
@@ -17,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::request_id::RequestId;
+use trtserver_base::request_observer::ExecutionTimes;
 use trtserver_base::stats::{BatchExecution, FailureReason};
 use trtserver_request_trace::ActiveTrace;
 
@@ -200,8 +202,22 @@ impl Responder {
         }
         // Before the response: a client that has it finds it in the statistics.
         self.count(result.is_ok(), reason);
+        if let Some(observed) = &self.context.observed {
+            self.report_end(observed, result.as_ref().err());
+        }
         self.channel.send_final(result, self.execution().cloned());
         Ok(())
+    }
+
+    #[cold]
+    fn report_end(&self, observed: &ObservedInference, error: Option<&Error>) {
+        let RequestContext { received_ns, batch, .. } = self.context;
+        let execution = self.counted_execution().map(|execution| ExecutionTimes {
+            rows: execution.rows,
+            queue_ns: execution.start_ns.saturating_sub(self.queued_ns()),
+            compute_ns: now_ns().saturating_sub(execution.start_ns),
+        });
+        observed.ended(batch, received_ns, execution, error);
     }
 
     fn count(&self, success: bool, reason: FailureReason) {

@@ -248,6 +248,7 @@ impl NullTemplate {
             outputs: self.outputs.clone(),
             stream: None,
             waits: false,
+            observed: None,
             wording: trtserver_request::context::ErrorWording::default(),
             used_memory: None,
         };

@@ -13,6 +13,7 @@ fn request(id: &str, wording: ErrorWording) -> InferRequest {
         outputs: Default::default(),
         stream: None,
         waits: false,
+        observed: None,
         wording,
         used_memory: None,
     };

@@ -25,6 +25,8 @@ const INCOMPLETE_INTERVAL: Duration = Duration::from_millis(100);
 const INTERVAL: Duration = Duration::from_millis(5);
 /// A connection that is younger was opened by a client that still comes here.
 const SHED_AGE: Duration = Duration::from_secs(1);
+/// Time for what waits to be written and sent at the end, also if the drain took all of its own.
+const MIN_FLUSH: Duration = Duration::from_millis(500);
 const SHED_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Server {
@@ -119,6 +121,8 @@ impl Server {
         for task in self.tasks {
             let _ = task.await;
         }
+        let left = limit.saturating_sub(start.elapsed());
+        self.telemetry.shut_down(left.max(MIN_FLUSH));
         code
     }
 }

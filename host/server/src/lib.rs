@@ -53,6 +53,7 @@ mod service_socket;
 mod signals;
 mod start_lines;
 mod start_resources;
+mod telemetry;
 
 pub use load::{create_loader, default_adapter_dirs, default_backend_dirs, open_repositories};
 
@@ -69,6 +70,7 @@ use signals::{FileReload, Signals, TERMINATE};
 use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Telemetry;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -166,6 +168,7 @@ struct Server {
     tls: TlsListeners,
     /// Files that SIGHUP reads again.
     reloads: Vec<FileReload>,
+    telemetry: Telemetry,
     /// Removed when the server is dropped.
     socket_files: Vec<SocketFile>,
 }
@@ -220,9 +223,16 @@ impl Server {
             health_runtime.spawn(reloader.run(gate.rules, interval, Arc::clone(&asked)));
             reloads.push(FileReload { what: "the auth file is", asked });
         }
+        let telemetry = Telemetry::start(&settings)?;
         let page = settings.allow_metrics.then(|| {
             let models = Arc::clone(&context.models);
-            Arc::new(metrics_endpoint::create_page(&settings, models, tls.stats(), access.stats))
+            Arc::new(metrics_endpoint::create_page(
+                &settings,
+                models,
+                tls.stats(),
+                access.stats,
+                telemetry.stats(),
+            ))
         });
         let mut server = Self {
             host: Arc::new(host),
@@ -235,6 +245,7 @@ impl Server {
             tasks,
             tls,
             reloads,
+            telemetry,
             socket_files,
         };
         if settings.listen_when_ready {
@@ -282,7 +293,8 @@ impl Server {
             let (listener, context) = (listener.clone(), Arc::clone(&self.context));
             let (connections, stop) = (Arc::clone(connections), self.stop.subscribe());
             let tls = self.tls.endpoint(listener.name());
-            let task = listener.serve(bound, context, connections, tls, stop);
+            let log = self.telemetry.access_log.clone();
+            let task = listener.serve(bound, context, connections, (tls, log), stop);
             self.tasks.push(runtime.spawn(task));
         }
     }
@@ -292,7 +304,8 @@ impl Server {
         let service = std::env::var_os(service_socket::VARIABLE);
         let service = Arc::new(ServiceSocket::new(service.as_deref()));
         let (log, reloads) = (self.context.log.clone(), std::mem::take(&mut self.reloads));
-        let mut signals = match Signals::new(log, reloads, Arc::clone(&service)) {
+        let telemetry = self.telemetry.clone();
+        let mut signals = match Signals::new(log, reloads, Arc::clone(&service), telemetry) {
             Ok(signals) => signals,
             Err(e) => {
                 tracing::error!("cannot handle signals: {e}");

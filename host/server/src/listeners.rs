@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use trtserver_base::error::Result;
 use trtserver_config::ServerSettings;
 use trtserver_metrics::MetricsPage;
+use trtserver_telemetry::access_log::AccessLog;
 use trtserver_wire::bind::{BoundListener, Sockets};
 use trtserver_wire::connections::{Connections, Wire};
 use trtserver_wire::context::FrontendContext;
@@ -49,7 +50,7 @@ impl Listener {
         bound: BoundListener,
         context: Arc<FrontendContext>,
         connections: Arc<Connections>,
-        tls: Option<Arc<TlsEndpoint>>,
+        (tls, access_log): (Option<Arc<TlsEndpoint>>, Option<Arc<AccessLog>>),
         stop: watch::Receiver<bool>,
     ) {
         let settings = context.settings.connections;
@@ -59,6 +60,8 @@ impl Listener {
         };
         let ping = settings.grpc_keepalive_time;
         let ping = ping.map(|interval| Ping { interval, timeout: settings.grpc_keepalive_timeout });
+        // Probes and scrapes are not in it.
+        let access_log = access_log.filter(|_| matches!(self, Self::Http(_) | Self::Grpc));
         let protocol = match self {
             Self::Grpc => Protocol::Http2 { ping },
             _ => Protocol::Http1,
@@ -69,7 +72,8 @@ impl Listener {
         /// The service of a handler.
         macro_rules! serve {
             ($handler:expr) => {{
-                let service = ListenerService { protocol, handler: $handler, limits, tls };
+                let service =
+                    ListenerService { protocol, handler: $handler, limits, tls, access_log };
                 serve_connections(bound, service, connections, stop).await
             }};
         }

@@ -11,7 +11,7 @@ use trtserver_base::access_stats::AccessStats;
 use trtserver_base::tls_stats::TlsStats;
 use trtserver_config::ServerSettings;
 use trtserver_device::GpuDriver;
-use trtserver_metrics::{GpuMetrics, MetricsFormat, MetricsPage};
+use trtserver_metrics::{GpuMetrics, MetricsFormat, MetricsPage, TelemetryStats};
 use trtserver_models::ModelTable;
 use trtserver_wire::compression::Coding;
 use trtserver_wire::http::accept::{accept_items, accepted_coding};
@@ -24,6 +24,7 @@ pub fn create_page(
     models: Arc<ModelTable>,
     tls: Vec<Arc<TlsStats>>,
     access: Option<Arc<AccessStats>>,
+    telemetry: TelemetryStats,
 ) -> MetricsPage {
     let interval = settings.metrics_interval / 2;
     let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
@@ -32,7 +33,8 @@ pub fn create_page(
         GpuMetrics::open(interval, uuids.collect())
     });
     let latency = settings.latency_metrics.clone();
-    MetricsPage::new(models, gpus, settings.allow_cpu_metrics, interval, latency, tls, access)
+    let cpus = settings.allow_cpu_metrics;
+    MetricsPage::new(models, gpus, cpus, interval, latency, tls, access, telemetry)
 }
 
 /// Gathers the page on a thread of its own: NVML and the allocator may take milliseconds.

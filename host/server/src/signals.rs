@@ -1,7 +1,8 @@
-//! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file and reads the
-//! files of TLS and the auth file again.
+//! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file and the access
+//! log, and reads the files of TLS and the auth file again.
 
 use crate::service_socket::ServiceSocket;
+use crate::telemetry::Telemetry;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -26,6 +27,7 @@ pub struct Signals {
     log: LogControl,
     reloads: Vec<FileReload>,
     service: Arc<ServiceSocket>,
+    telemetry: Telemetry,
 }
 
 impl Signals {
@@ -35,6 +37,7 @@ impl Signals {
         log: LogControl,
         reloads: Vec<FileReload>,
         service: Arc<ServiceSocket>,
+        telemetry: Telemetry,
     ) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -44,6 +47,7 @@ impl Signals {
             log,
             reloads,
             service,
+            telemetry,
         })
     }
 
@@ -64,9 +68,13 @@ impl Signals {
             tracing::info!("SIGHUP: {what} read again");
             asked.notify_one();
         }
+        let access_log = self.telemetry.reopen();
+        if access_log {
+            tracing::info!("SIGHUP: the access log is re-opened");
+        }
         match self.log.reopen_log() {
             Ok(true) => tracing::info!("log file re-opened"),
-            Ok(false) if !self.reloads.is_empty() => {}
+            Ok(false) if !self.reloads.is_empty() || access_log => {}
             Ok(false) => tracing::info!("SIGHUP ignored: there is no log file to re-open"),
             Err(e) => tracing::error!("{e}; the log goes on in the old file"),
         }

@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access_log;
+pub mod access_record;
 pub mod ids;
 #[cfg(feature = "otlp")]
 pub mod otlp;

@@ -29,6 +29,48 @@ pub struct ExporterOptions {
     pub max_export_batch_size: Option<usize>,
 }
 
+impl ExporterOptions {
+    /// Options of `--trace-config=opentelemetry,KEY=VALUE`.
+    ///
+    /// # Errors
+    /// Names the option that is unknown, or whose value cannot be used.
+    pub fn from_pairs(pairs: &[(String, String)]) -> Result<Self, String> {
+        let mut options = Self::default();
+        for (key, value) in pairs {
+            options
+                .set(key, value)
+                .map_err(|e| format!("--trace-config=opentelemetry,{key}={value}: {e}"))?;
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "url" => self.url = Some(checked_url(value)?),
+            "protocol" => self.protocol = Some(OtlpProtocol::parse(value)?),
+            "resource" => match value.split_once('=') {
+                Some((name, value)) if !name.is_empty() => {
+                    self.resource.push((name.to_owned(), value.to_owned()));
+                }
+                _ => return Err("expected resource=NAME=VALUE".to_owned()),
+            },
+            "bsp_max_queue_size" => self.max_queue_size = Some(positive(value)?),
+            "bsp_schedule_delay" => {
+                self.schedule_delay_ms = Some(milliseconds(value)?.as_millis() as u64);
+            }
+            "bsp_max_export_batch_size" => self.max_export_batch_size = Some(positive(value)?),
+            _ => {
+                return Err(
+                    "the options are url, protocol, resource, parent, bsp_max_queue_size, bsp_schedule_delay and \
+                     bsp_max_export_batch_size"
+                        .to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Where spans are sent, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExporterSettings {
@@ -161,7 +203,7 @@ fn endpoint(
     env: Environment,
 ) -> Result<String, String> {
     if let Some(url) = &options.url {
-        return checked_url(url).map_err(|e| format!("--trace-config=opentelemetry,url: {e}"));
+        return Ok(url.clone());
     }
     if let Some(url) = variable(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", checked_url)? {
         return Ok(url);

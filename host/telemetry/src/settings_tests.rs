@@ -140,7 +140,43 @@ fn bad_values_name_their_variable() {
             Ok(_) => assert_eq!(found, "-", "{name}={value}"),
         }
     }
-    let options = ExporterOptions { url: Some("ftp://x".to_owned()), ..ExporterOptions::default() };
-    let error = read(&options, &[]).unwrap_err();
-    assert!(error.contains("--trace-config=opentelemetry,url") && error.contains("ftp://x"));
+}
+
+#[test]
+fn options_of_the_command_line() {
+    let pair = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    let given = [
+        ("url", "http://a:1/t"),
+        ("protocol", "grpc"),
+        ("resource", "service.name=x"),
+        ("resource", "b=c=d"),
+        ("bsp_max_queue_size", "9"),
+        ("bsp_schedule_delay", "8"),
+        ("bsp_max_export_batch_size", "7"),
+    ];
+    let options = ExporterOptions::from_pairs(&given.map(pair)).unwrap();
+    let expected = ExporterOptions {
+        url: Some("http://a:1/t".to_owned()),
+        protocol: Some(OtlpProtocol::Grpc),
+        resource: vec![pair(("service.name", "x")), pair(("b", "c=d"))],
+        max_queue_size: Some(9),
+        schedule_delay_ms: Some(8),
+        max_export_batch_size: Some(7),
+    };
+    assert_eq!(options, expected);
+    let bad = [
+        ("url", "ftp://x", "got 'ftp://x'"),
+        ("protocol", "http/json", "got 'http/json'"),
+        ("resource", "novalue", "NAME=VALUE"),
+        ("resource", "=v", "NAME=VALUE"),
+        ("bsp_max_queue_size", "0", "got '0'"),
+        ("bsp_schedule_delay", "1.5", "got '1.5'"),
+        ("bsp_max_export_batch_size", "-1", "got '-1'"),
+        ("exporter", "otlp", "the options are"),
+    ];
+    for (key, value, reason) in bad {
+        let error = ExporterOptions::from_pairs(&[pair((key, value))]).unwrap_err();
+        let subject = format!("--trace-config=opentelemetry,{key}={value}: ");
+        assert!(error.starts_with(&subject) && error.contains(reason), "{error}");
+    }
 }

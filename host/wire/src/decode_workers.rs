@@ -15,6 +15,7 @@ use std::thread;
 use tokio::sync::oneshot;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::request_id::RequestId;
 
 /// Network threads decode and encode up to this many bytes themselves.
 pub const MAX_INLINE: usize = 64 << 10;
@@ -89,7 +90,9 @@ pub async fn run_on_worker<T: Send + 'static>(
     let failed = || Error::internal("decoding failed: the worker thread panicked");
     let (done, result) = oneshot::channel();
     let workers = WORKERS.get().ok_or_else(failed)?;
+    let request = RequestId::current();
     workers.submit(Box::new(move || {
+        let _entered = request.as_ref().map(|request| request.enter());
         if !done.is_closed() {
             let _ = done.send(work());
         }

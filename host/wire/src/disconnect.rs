@@ -18,6 +18,7 @@
 //! may be an encrypted one. There a client that has closed its sending side has said so
 //! (`close_notify`); an end of file without that is an error, and the client has disconnected.
 
+use super::access_log::AccessCall;
 use super::connections::{
     self, BodyProgress, CallClass, ConnectionPeer, ConnectionState, HeadMemory,
 };
@@ -318,6 +319,8 @@ pub struct RequestBody {
     body: Incoming,
     wire: BodyWire,
     unread: Arc<ConnectionUnread>,
+    /// `None` unless the request is in the access log.
+    logged: Option<Arc<AccessCall>>,
 }
 
 enum BodyWire {
@@ -343,7 +346,7 @@ impl RequestBody {
     /// A body on HTTP/1.
     pub fn http1(body: Incoming, watch: &DisconnectWatch, unread: &Arc<ConnectionUnread>) -> Self {
         let wire = BodyWire::Http1 { watch: watch.clone(), arrived: false };
-        let mut body = Self { body, wire, unread: Arc::clone(unread) };
+        let mut body = Self { body, wire, unread: Arc::clone(unread), logged: None };
         if body.is_end_stream() {
             body.arrived();
         }
@@ -357,7 +360,12 @@ impl RequestBody {
         unread: &Arc<ConnectionUnread>,
     ) -> Self {
         let wire = BodyWire::Http2(BodyProgress::new(Arc::clone(state)));
-        Self { body, wire, unread: Arc::clone(unread) }
+        Self { body, wire, unread: Arc::clone(unread), logged: None }
+    }
+
+    /// The access log wants to know its length.
+    pub fn count_for_log(&mut self, call: Arc<AccessCall>) {
+        self.logged = Some(call);
     }
 
     /// Counts the call whose body this is, which holds `bytes`, until its response has ended.
@@ -421,6 +429,11 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(logged) = &self.logged
+            && let Poll::Ready(Some(Ok(frame))) = &frame
+        {
+            logged.received(frame.data_ref().map_or(0, Bytes::len));
+        }
         if let (BodyWire::Http1 { watch, arrived: false }, Poll::Pending) = (&self.wire, &frame)
             && watch.0.state.is_body_late()
         {

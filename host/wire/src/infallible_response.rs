@@ -6,6 +6,7 @@ use super::request_id::TracedRequest;
 use super::watched_body::WatchedBody;
 use http::Response;
 use http::header::{CONNECTION, HeaderValue};
+use http_body::Body;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -32,7 +33,7 @@ pin_project_lite::pin_project! {
     }
 }
 
-impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
+impl<F: Future<Output = Response<B>>, B: Body> Future for InfallibleResponse<F> {
     type Output = std::result::Result<Response<WatchedBody<B>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -42,11 +43,16 @@ impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
         if this.watch.as_ref().is_some_and(DisconnectWatch::responded) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        let mut access = None;
         if let Some(traced) = this.traced {
             traced.add_to(response.headers_mut());
+            access = traced.take_access();
+            if let Some(access) = &mut access {
+                access.responded(&response);
+            }
             tracing::trace!("response: {}", response.status().as_u16());
         }
         let watch = this.watch.take();
-        Poll::Ready(Ok(response.map(|body| WatchedBody::new(body, watch))))
+        Poll::Ready(Ok(response.map(|body| WatchedBody::new(body, watch, access))))
     }
 }

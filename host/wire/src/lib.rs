@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod access_log;
 pub mod bind;
 pub mod chunks;
 pub mod compression;

@@ -1,6 +1,7 @@
 //! Listeners: accept connections, each of which is a task, and shut down gracefully. `bind` opens
 //! their sockets.
 
+use super::access_log::{self, ConnectionAccess};
 use super::bind::BoundListener;
 use super::connections::{
     ConnectionEntry, ConnectionPeer, Connections, CountStreams, GuardedConnection, PeerAddress,
@@ -31,6 +32,7 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::heap;
 use trtserver_config::UnreadLimits;
+use trtserver_telemetry::access_log::AccessLog;
 
 /// Grace period of a shutdown, after which idle connections and unsent responses are dropped.
 const GRACE: Duration = Duration::from_secs(1);
@@ -64,6 +66,14 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// As the access log names it.
+    fn wire_name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http",
+            Self::Http2 { .. } => "grpc",
+        }
+    }
+
     fn wire(self) -> Wire {
         match self {
             Self::Http1 => Wire::Http1,
@@ -96,6 +106,8 @@ pub struct ListenerService<H> {
     pub limits: ConnectionLimits,
     /// `None`: plain text. Unix sockets have plain text in any case.
     pub tls: Option<Arc<TlsEndpoint>>,
+    /// `None`: its requests are not in the access log.
+    pub access_log: Option<Arc<AccessLog>>,
 }
 
 /// Serves the requests of a listener.
@@ -200,9 +212,14 @@ fn serve_stream(
     service: ListenerService<impl Handler>,
     entry: ConnectionEntry,
 ) {
+    let ListenerService { protocol, handler, limits, access_log, .. } = service;
+    let access = access_log.map(|log| ConnectionAccess {
+        log,
+        wire: protocol.wire_name(),
+        peer: address.to_string().into(),
+    });
     let certificate_names = stream.certificate_names();
     entry.state().set_peer(ConnectionPeer { address, certificate_names });
-    let ListenerService { protocol, handler, limits, .. } = service;
     let unread = ConnectionUnread::new(limits.unread);
     match protocol {
         Protocol::Http1 => {
@@ -215,9 +232,9 @@ fn serve_stream(
                     seen.set_http10();
                 }
                 seen.head_arrived();
-                let traced = trace(&request);
-                let body = |body| RequestBody::http1(body, &seen, &unread);
-                let response = handler.handle(request.map(body), now_ns());
+                let traced = trace(&request, access.as_ref());
+                let request = request.map(|body| RequestBody::http1(body, &seen, &unread));
+                let response = handle_traced(&handler, request, traced.as_deref());
                 InfallibleResponse { response, watch: Some(seen), traced }
             });
             let io = TokioIo::new(disconnect::WatchedConnection::new(stream, watch.clone()));
@@ -247,9 +264,9 @@ fn serve_stream(
                 builder.keep_alive_interval(ping.interval).keep_alive_timeout(ping.timeout);
             }
             let service = service_fn(move |request: Request<Incoming>| {
-                let traced = trace(&request);
+                let traced = trace(&request, access.as_ref());
                 let request = request.map(|body| RequestBody::http2(body, &state, &unread));
-                let response = handler.handle(request, now_ns());
+                let response = handle_traced(&handler, request, traced.as_deref());
                 InfallibleResponse { response, watch: None, traced }
             });
             let connection = builder
@@ -275,9 +292,25 @@ fn serve_stream(
     }
 }
 
-/// Logs the arrival of a request. Returns its id, if it has one.
-fn trace(request: &Request<Incoming>) -> Option<Box<TracedRequest>> {
-    let traced = TracedRequest::from_headers(request.headers());
+/// Passes a request on to the handler, for lines of the log with its id.
+fn handle_traced<H: Handler>(
+    handler: &H,
+    mut request: Request<RequestBody>,
+    traced: Option<&TracedRequest>,
+) -> impl Future<Output = Response<H::Body>> + Send + use<H> {
+    let received_ns = now_ns();
+    let Some(traced) = traced else { return handler.handle(request, received_ns) };
+    let _entered = traced.enter();
+    access_log::count_received(request.body_mut(), traced.access());
+    handler.handle(request, received_ns)
+}
+
+/// Logs the arrival of a request. Returns its id, if it has one or is in the access log.
+fn trace(
+    request: &Request<Incoming>,
+    access: Option<&ConnectionAccess>,
+) -> Option<Box<TracedRequest>> {
+    let traced = TracedRequest::begin(request, access);
     if tracing::enabled!(tracing::Level::TRACE) {
         let _entered = traced.as_ref().map(|traced| traced.enter());
         tracing::trace!("request: {} {}", request.method(), request.uri().path());

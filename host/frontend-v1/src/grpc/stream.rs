@@ -14,6 +14,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use trtserver_base::clock::now_ns;
+use trtserver_base::request_id::for_current_request;
 use trtserver_proto::v1::{InferRequest, InferResponse};
 use trtserver_request_trace::{TraceContext, TraceWire};
 use trtserver_wire::access::InFlightRequest;
@@ -75,7 +76,8 @@ where
 {
     let (sender, receiver) = mpsc::channel(MAX_PENDING);
     let call = (deadline_ns, trace_context);
-    tokio::spawn(read(Arc::clone(ctx), requests, sender, call, unread));
+    let reading = read(Arc::clone(ctx), requests, sender, call, unread);
+    tokio::spawn(for_current_request(reading));
     let ctx = Arc::clone(ctx);
     let responses = ReceiverStream::new(receiver).then(move |item| {
         let ctx = Arc::clone(&ctx);

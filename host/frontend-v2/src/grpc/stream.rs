@@ -15,6 +15,7 @@ use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use tonic::Status;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Error;
+use trtserver_base::request_id::for_current_request;
 use trtserver_base::state::InFlightGuard;
 use trtserver_models::OpenVersion;
 use trtserver_proto::codec::Encoded;
@@ -105,7 +106,7 @@ pub fn answer_requests(
         Submitter { ctx, sink, unread: open_unread, deadline_ns, forwarded, trace_context };
     let pending =
         PendingRequests { submitter, unread, slots: BTreeMap::new(), next: 0, complete: false };
-    tokio::spawn(async move {
+    tokio::spawn(for_current_request(async move {
         let work = async {
             drive(pending, incoming, items, &out, true_status).await;
             Ok(())
@@ -114,7 +115,7 @@ pub fn answer_requests(
         if let Err(status) = deadline::run_until_deadline(deadline_ns, Box::pin(work)).await {
             let _ = out.send(Err(status)).await;
         }
-    });
+    }));
     ReceiverStream::new(responses)
 }
 

@@ -105,6 +105,7 @@ pub fn placed_request(
         outputs,
         stream: None,
         waits: false,
+        observed: None,
     };
     let request = InferRequest {
         inputs,

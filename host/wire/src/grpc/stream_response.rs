@@ -13,6 +13,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codec::{Codec as _, EncodeBody, SingleMessageCompressionOverride};
+use trtserver_base::request_id::RequestId;
 use trtserver_proto::codec::{Codec, Encode, Encoded};
 use trtserver_proto::v2::ServerLiveRequest;
 
@@ -99,8 +100,11 @@ impl<B: StreamBody> StreamCall<B> {
         serve: impl FnOnce(StreamMessages<M, BegunBody<B>>, u64) -> Body + Send + 'static,
     ) -> Response<GrpcBody> {
         let Self { ctx, headers, deadline_ns, body } = self;
-        let begin =
-            move |body| serve(StreamMessages::new(&ctx, headers, body, decoding), deadline_ns);
+        let request = RequestId::current();
+        let begin = move |body| {
+            let _entered = request.as_ref().map(|request| request.enter());
+            serve(StreamMessages::new(&ctx, headers, body, decoding), deadline_ns)
+        };
         let waiting = first_message::respond_after_first_message(body, deadline_ns, begin);
         let mut response = Response::new(GrpcBody::from(Body::new(waiting)));
         let grpc = HeaderValue::from_static("application/grpc");

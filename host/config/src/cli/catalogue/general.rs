@@ -77,4 +77,10 @@ pub(super) const LOGGING: &[FlagSpec] = &[
         "",
         "Append log lines to this file instead of writing to standard error",
     ),
+    flag_spec(
+        "access-log",
+        FlagKind::Path("FILE"),
+        "",
+        "Append a line of JSON for each request over HTTP and gRPC to this file; - for standard output",
+    ),
 ];

@@ -1,0 +1,210 @@
+//! The access log's view of a request: what is known when its head has arrived, what its inference
+//! tells, and how its response ends.
+//!
+//! Without `--access-log` none of this exists: a request then has no [`AccessEntry`].
+
+use crate::disconnect::RequestBody;
+use crate::grpc::body::{MESSAGE, STATUS};
+use crate::grpc::call_kind::CallKind;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use parking_lot::Mutex;
+use percent_encoding::percent_decode_str;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+use trtserver_base::clock::now_ns;
+use trtserver_base::request_observer::{InferenceEnd, RequestObserver};
+use trtserver_telemetry::access_log::AccessLog;
+use trtserver_telemetry::access_record::{AccessRecord, BodyBytes, ExecutionFacts, InferenceFacts};
+use trtserver_telemetry::trace_context::TraceContext;
+
+/// The access log for the requests of one connection.
+#[derive(Clone)]
+pub struct ConnectionAccess {
+    pub log: Arc<AccessLog>,
+    pub wire: &'static str,
+    /// The client's address.
+    pub peer: Arc<str>,
+}
+
+/// A request whose end is logged: when this is dropped.
+pub struct AccessEntry {
+    call: Arc<AccessCall>,
+    status: Option<u16>,
+    error: Option<String>,
+    sent: u64,
+    /// The client has got all of the response, as far as the server can tell.
+    complete: bool,
+}
+
+/// What the parts of a request tell of it.
+pub struct AccessCall {
+    access: ConnectionAccess,
+    time: SystemTime,
+    received_ns: u64,
+    method: Method,
+    uri: Uri,
+    request_id: Option<HeaderValue>,
+    trace: Option<TraceContext>,
+    /// Each of its inferences has a line of its own.
+    is_stream: bool,
+    received: AtomicU64,
+    inference: Mutex<Option<(InferenceFacts, Option<String>)>>,
+}
+
+impl AccessEntry {
+    /// The head of a request has arrived.
+    pub fn begin<B>(
+        access: &ConnectionAccess,
+        request: &Request<B>,
+        request_id: Option<HeaderValue>,
+    ) -> Self {
+        let values = |name: &str| request.headers().get_all(name).into_iter();
+        let trace = TraceContext::from_headers(
+            values("traceparent").map(HeaderValue::as_bytes),
+            values("tracestate").map(HeaderValue::as_bytes),
+        );
+        let kind = CallKind::from_path(request.uri().path());
+        let call = Arc::new(AccessCall {
+            access: access.clone(),
+            time: SystemTime::now(),
+            received_ns: now_ns(),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            request_id,
+            trace,
+            is_stream: matches!(
+                kind,
+                CallKind::StreamV1 | CallKind::Stream2018 | CallKind::StreamV2
+            ),
+            received: AtomicU64::new(0),
+            inference: Mutex::default(),
+        });
+        Self { call, status: None, error: None, sent: 0, complete: false }
+    }
+
+    pub fn call(&self) -> &Arc<AccessCall> {
+        &self.call
+    }
+
+    /// The head of the response.
+    pub fn responded<B>(&mut self, response: &Response<B>) {
+        if self.call.access.wire == "http" {
+            self.status = Some(response.status().as_u16());
+            // Its body is not sent.
+            self.complete = self.call.method == Method::HEAD;
+        }
+        self.trailers(response.headers());
+    }
+
+    /// Bytes of the body of the response.
+    pub fn sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+
+    /// Trailers, or headers that stand for them: the status of a gRPC call.
+    pub fn trailers(&mut self, headers: &HeaderMap) {
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        if let Some(code) = text(STATUS) {
+            self.status = code.parse().ok();
+            self.complete = true;
+        }
+        if let Some(message) = text(MESSAGE).filter(|message| !message.is_empty()) {
+            self.error = Some(percent_decode_str(message).decode_utf8_lossy().into_owned());
+        }
+    }
+
+    /// The whole body was taken from the response.
+    pub fn completed(&mut self) {
+        self.complete = true;
+    }
+}
+
+impl Drop for AccessEntry {
+    fn drop(&mut self) {
+        let (inference, error) = match self.call.inference.lock().take() {
+            Some((inference, error)) => (Some(inference), error),
+            None => (None, None),
+        };
+        let received = self.call.received.load(Relaxed);
+        self.call.access.log.record(AccessRecord {
+            inference,
+            status: self.status,
+            disconnected: !self.complete,
+            bytes: Some(BodyBytes { received, sent: self.sent }),
+            total_us: now_ns().saturating_sub(self.call.received_ns) / 1000,
+            error: self.error.take().or(error),
+            ..self.call.record()
+        });
+    }
+}
+
+impl AccessCall {
+    /// Bytes of the body of the request.
+    pub fn received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// A record without what an inference or the end of the response tells.
+    fn record(&self) -> AccessRecord {
+        AccessRecord {
+            time: self.time,
+            wire: self.access.wire,
+            method: self.method.clone(),
+            uri: self.uri.clone(),
+            peer: Arc::clone(&self.access.peer),
+            caller: None,
+            request_id: self.request_id.clone(),
+            trace_id: self.trace.as_ref().map(|trace| trace.trace_id),
+            inference: None,
+            status: None,
+            disconnected: false,
+            bytes: None,
+            total_us: 0,
+            error: None,
+        }
+    }
+}
+
+impl RequestObserver for AccessCall {
+    fn inference_ended(&self, end: &InferenceEnd<'_>) {
+        let facts = InferenceFacts {
+            id: end.id.to_owned(),
+            model: end.model.to_owned(),
+            version: end.version,
+            batch: end.batch,
+            execution: end.execution.map(|execution| ExecutionFacts {
+                rows: execution.rows,
+                queue_us: execution.queue_ns / 1000,
+                compute_us: execution.compute_ns / 1000,
+            }),
+        };
+        let error = end.error.map(ToString::to_string);
+        if !self.is_stream {
+            *self.inference.lock() = Some((facts, error));
+            return;
+        }
+        let arrived = SystemTime::now().checked_sub(Duration::from_nanos(end.total_ns));
+        self.access.log.record(AccessRecord {
+            time: arrived.unwrap_or(self.time),
+            inference: Some(facts),
+            total_us: end.total_ns / 1000,
+            error,
+            ..self.record()
+        });
+    }
+}
+
+impl fmt::Debug for AccessCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessCall").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}
+
+/// The body of a logged request counts its bytes.
+pub fn count_received(body: &mut RequestBody, entry: Option<&AccessEntry>) {
+    if let Some(entry) = entry {
+        body.count_for_log(Arc::clone(entry.call()));
+    }
+}
