@@ -266,6 +266,7 @@ fn flags_become_settings() {
              --trace-config=triton,log-frequency=4 --trace-config=rate=1 --trace-slow-ms=20",
             |s| {
                 s.trace.file = "/t".to_owned();
+                s.trace.rate_given = true;
                 (s.trace.values.rate, s.trace.values.log_frequency) = (1, 4);
                 s.trace.slow = Some(Duration::from_millis(20));
             },

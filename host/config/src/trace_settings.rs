@@ -85,6 +85,8 @@ pub struct TraceConfig {
     /// Whether a caller's `traceparent` is followed in both directions (`parent=always`: each
     /// request with one is sampled).
     pub parent_based: bool,
+    /// The rate is given, and not a default.
+    pub rate_given: bool,
     /// Traces kept in memory, if the flag is given.
     pub recent: Option<usize>,
     /// Requests that took longer, and failed ones, are kept although they are not sampled.
@@ -99,6 +101,7 @@ impl Default for TraceConfig {
             file: String::new(),
             options: Vec::new(),
             parent_based: true,
+            rate_given: false,
             recent: None,
             slow: None,
         }
@@ -120,7 +123,10 @@ impl TraceConfig {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match (mode, key) {
             ("", "level") => levels.push(value.to_owned()),
-            ("", "rate") => self.values.rate = number(value).map_err(|e| invalid(&e))?,
+            ("", "rate") => {
+                self.values.rate = number(value).map_err(|e| invalid(&e))?;
+                self.rate_given = true;
+            }
             ("", "count") => self.values.count = count(value).map_err(|e| invalid(&e))?,
             ("", "mode") => {
                 self.mode = match value.to_ascii_lowercase().as_str() {
@@ -169,6 +175,7 @@ pub fn trace_config(v: &FlagValues) -> Result<TraceConfig, String> {
     }
     if let Some(rate) = text("trace-rate") {
         config.values.rate = number(&rate).map_err(|e| flag("trace-rate", e))?;
+        config.rate_given = true;
     }
     if let Some(given) = text("trace-count") {
         config.values.count = count(&given).map_err(|e| flag("trace-count", e))?;

@@ -35,6 +35,7 @@ fn flags_become_settings() {
                     log_frequency: 9,
                 },
                 file: text("t.json"),
+                rate_given: true,
                 ..config.clone()
             },
         ),
@@ -44,6 +45,7 @@ fn flags_become_settings() {
             TraceConfig {
                 values: TraceValues { rate: 3, count: 5, ..TraceValues::default() },
                 file: text("t"),
+                rate_given: true,
                 ..config.clone()
             },
         ),

@@ -2,6 +2,7 @@
 
 use crate::activity::{Activity, TensorActivity};
 use crate::context::TraceContext;
+use crate::ids::SpanPart;
 use crate::request_trace::{
     BatchFacts, MAX_ID, MAX_TENSOR_BYTES, MAX_TIMESTAMPS, RequestSpan, RequestTrace, TensorRecord,
     TraceFailure, TraceReason, TraceWire,
@@ -79,6 +80,19 @@ impl ActiveTrace {
     /// The context that the client sent.
     pub fn context(&self) -> Option<&TraceContext> {
         self.root.as_deref().unwrap_or(self).start.context.as_deref()
+    }
+
+    /// The context for what is done for this request: its model's span is the parent.
+    pub fn outgoing_context(&self) -> TraceContext {
+        let ids = self.tracer.trace_ids();
+        let root = self.root.as_deref().unwrap_or(self);
+        let caller = self.context();
+        TraceContext {
+            trace_id: caller.map_or_else(|| ids.trace_id(root.id), |caller| caller.trace_id),
+            span_id: ids.span_id(self.id, SpanPart::Model),
+            sampled: self.start.sampled.is_some(),
+            state: caller.map(|caller| caller.state.clone()).unwrap_or_default(),
+        }
     }
 
     /// Contents of tensors are recorded.
@@ -244,6 +258,7 @@ impl Drop for ActiveTrace {
             spans,
             wire,
             context,
+            ids: self.tracer.trace_ids().clone(),
             sampled: levels,
             reason: TraceReason::Sampled,
             start_ns: received_ns,

@@ -16,8 +16,10 @@ pub mod activity;
 pub mod context;
 pub mod current;
 pub mod file;
+pub mod ids;
 pub mod recent;
 pub mod request_trace;
+pub mod sampler;
 pub mod sampling;
 pub mod settings;
 pub mod tensor_text;
@@ -26,9 +28,11 @@ pub mod tracer;
 pub use active::{ActiveTrace, SendTrace};
 pub use activity::{Activity, TensorActivity};
 pub use context::TraceContext;
+pub use ids::{SpanId, SpanPart, TraceId, TraceIds};
 pub use recent::RecentTraces;
 pub use request_trace::{
     BatchFacts, RequestSpan, RequestTrace, TensorRecord, TraceFailure, TraceReason, TraceWire,
 };
+pub use sampler::{ParentRule, RootRule, TraceSampler};
 pub use settings::{SettingChange, SettingUpdate, TraceLevels, TraceValues};
 pub use tracer::{TraceDemand, TraceSink, Tracer};

@@ -54,7 +54,7 @@ impl RecentTraces {
             trace.spans.iter().any(|span| !span.request_id.is_empty() && span.request_id == id)
         };
         let by_context = |trace: &&Arc<RequestTrace>| {
-            trace.context.as_ref().is_some_and(|context| context.trace_id_text() == id)
+            trace.context.as_ref().is_some_and(|context| context.trace_id.to_string() == id)
         };
         let number = id.parse::<u64>().ok();
         let by_number =

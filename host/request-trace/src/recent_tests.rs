@@ -9,6 +9,7 @@ fn trace(id: u64, request_id: &str, reason: TraceReason) -> Arc<RequestTrace> {
     Arc::new(RequestTrace {
         spans: vec![RequestSpan { id, request_id: request_id.to_owned(), ..Default::default() }],
         wire: TraceWire::V2Http,
+        ids: Default::default(),
         context: (id == 9).then(|| TraceContext::parse(context, None).map(Box::new)).flatten(),
         sampled: None,
         reason,

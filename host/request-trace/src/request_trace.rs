@@ -2,6 +2,7 @@
 
 use crate::activity::{Activity, TensorActivity};
 use crate::context::TraceContext;
+use crate::ids::{TraceId, TraceIds};
 use crate::settings::TraceLevels;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub struct RequestTrace {
     pub wire: TraceWire,
     /// W3C context that the client sent.
     pub context: Option<Box<TraceContext>>,
+    /// Gives the ids of its spans.
+    pub ids: TraceIds,
     /// The levels of the setting that sampled it; `None`: it was recorded for the tail rule or for
     /// a sink that wants all requests.
     pub sampled: Option<TraceLevels>,
@@ -159,6 +162,14 @@ impl RequestTrace {
     /// The client's request.
     pub fn root(&self) -> &RequestSpan {
         &self.spans[0]
+    }
+
+    /// The caller's, or one of its own.
+    pub fn trace_id(&self) -> TraceId {
+        match &self.context {
+            Some(context) => context.trace_id,
+            None => self.ids.trace_id(self.root().id),
+        }
     }
 
     /// Unix time in nanoseconds of a time of this trace.

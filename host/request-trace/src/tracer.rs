@@ -3,8 +3,10 @@
 use crate::active::{ActiveTrace, TraceOrigin};
 use crate::context::TraceContext;
 use crate::file::TraceFile;
+use crate::ids::TraceIds;
 use crate::recent::RecentTraces;
 use crate::request_trace::{RequestTrace, TraceReason, TraceWire};
+use crate::sampler::{ParentRule, RootRule, TraceSampler};
 use crate::sampling::SampledBy;
 use crate::settings::{SettingTable, SettingUpdate, TraceTarget, TraceValues};
 use arc_swap::ArcSwap;
@@ -61,9 +63,9 @@ pub struct Tracer {
     /// One change of settings at a time.
     change: Mutex<()>,
     mode: TraceMode,
-    /// In the mode of OpenTelemetry a caller's context decides, in either direction; otherwise each
-    /// request with a context is sampled.
-    parent_based: bool,
+    /// Decides before the settings do, in the mode of OpenTelemetry.
+    sampler: TraceSampler,
+    trace_ids: TraceIds,
     /// Name of the trace file; empty without one.
     file_name: String,
     file: Option<Arc<TraceFile>>,
@@ -83,6 +85,22 @@ pub struct Tracer {
 impl Tracer {
     /// A tracer by the settings of the start. It starts its thread once something is traced.
     pub fn new(config: &TraceConfig, sinks: Vec<Box<dyn TraceSink>>) -> Arc<Self> {
+        Self::with_sampler(config, None, sinks)
+    }
+
+    /// The same with the sampler of the environment. What the command line says wins over it.
+    pub fn with_sampler(
+        config: &TraceConfig,
+        sampler: Option<TraceSampler>,
+        sinks: Vec<Box<dyn TraceSink>>,
+    ) -> Arc<Self> {
+        let mut sampler = sampler.unwrap_or_default();
+        if !config.parent_based {
+            sampler.parent = ParentRule::Always;
+        }
+        if config.rate_given {
+            sampler.root = RootRule::Rate;
+        }
         let file = Some(&config.file).filter(|name| !name.is_empty());
         let file = file.filter(|_| config.mode == TraceMode::Triton);
         let file = file.map(|name| Arc::new(TraceFile::new(Path::new(name))));
@@ -96,7 +114,8 @@ impl Tracer {
             table: ArcSwap::from_pointee(table),
             change: Mutex::default(),
             mode: config.mode,
-            parent_based: config.parent_based,
+            sampler,
+            trace_ids: TraceIds::default(),
             file_name: config.file.clone(),
             file,
             options: config.options.clone(),
@@ -151,17 +170,28 @@ impl Tracer {
     ) -> Option<Arc<ActiveTrace>> {
         let table = self.table.load();
         let setting = table.find(model);
-        let by_caller = context.as_deref().filter(|_| self.mode == TraceMode::OpenTelemetry);
-        let sampled = match by_caller {
-            Some(context) if self.parent_based && !context.is_sampled() => None,
-            Some(_) => setting.sample(true),
+        let id = self.next_id();
+        let decided = match self.mode {
+            TraceMode::Triton => None,
+            TraceMode::OpenTelemetry => {
+                let caller_records = context.as_ref().map(|context| context.sampled);
+                self.sampler.decide(caller_records, || self.trace_ids.trace_id(id))
+            }
+        };
+        let sampled = match decided {
+            Some(false) => None,
+            Some(true) => setting.sample(true),
             None => setting.sample(false),
         };
         if sampled.is_none() && self.slow_ns.is_none() && !self.all {
             return None;
         }
         let origin = TraceOrigin { wire, received_ns, context, sampled };
-        Some(ActiveTrace::new(Arc::clone(self), self.next_id(), origin, model))
+        Some(ActiveTrace::new(Arc::clone(self), id, origin, model))
+    }
+
+    pub(crate) fn trace_ids(&self) -> &TraceIds {
+        &self.trace_ids
     }
 
     pub(crate) fn next_id(&self) -> u64 {

@@ -121,6 +121,7 @@ impl Server {
         for task in self.tasks {
             let _ = task.await;
         }
+        self.context.tracer.stop();
         let left = limit.saturating_sub(start.elapsed());
         self.telemetry.shut_down(left.max(MIN_FLUSH));
         code

@@ -189,6 +189,7 @@ impl Server {
         }
         set_memory_limit(&settings);
         configure_devices(&settings);
+        let telemetry = Telemetry::start(&settings)?;
         let settings = Arc::new(settings);
         let access = ServerAccess::open(&settings)?;
         let context = Arc::new(FrontendContext {
@@ -199,7 +200,7 @@ impl Server {
             shared_memory: Default::default(),
             control: Default::default(),
             log,
-            tracer: Tracer::new(&settings.trace, Vec::new()),
+            tracer: telemetry.start_tracer(&settings.trace)?,
             stream_numbers: Default::default(),
             access: access.gate.clone(),
             caller: None,
@@ -223,7 +224,6 @@ impl Server {
             health_runtime.spawn(reloader.run(gate.rules, interval, Arc::clone(&asked)));
             reloads.push(FileReload { what: "the auth file is", asked });
         }
-        let telemetry = Telemetry::start(&settings)?;
         let page = settings.allow_metrics.then(|| {
             let models = Arc::clone(&context.models);
             Arc::new(metrics_endpoint::create_page(

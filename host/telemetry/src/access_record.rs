@@ -1,9 +1,9 @@
 //! One line of the access log: a JSON object with the fields that are known.
 
-use crate::ids::TraceId;
 use http::{HeaderValue, Method, Uri};
 use std::sync::Arc;
 use std::time::SystemTime;
+use trtserver_request_trace::ids::TraceId;
 
 /// A request that has ended.
 #[derive(Clone, Debug)]

@@ -1,8 +1,7 @@
 //! What a server tells of its requests: spans for OpenTelemetry and lines of the access log.
 //!
 //! Requests only put finished records into bounded queues, and never wait; threads of this crate
-//! make spans or lines of them and send or write them. A full queue drops and counts. [`trace_context`]
-//! reads and writes the headers by which callers and servers agree on a trace.
+//! make spans or lines of them and send or write them. A full queue drops and counts.
 //!
 //! The cargo feature `otlp` sends spans; without it the server has the rest.
 
@@ -10,13 +9,11 @@
 
 pub mod access_log;
 pub mod access_record;
-pub mod ids;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 #[cfg(not(feature = "otlp"))]
 #[path = "otlp_absent.rs"]
 pub mod otlp;
-pub mod sampler;
+pub mod request_spans;
 pub mod settings;
 pub mod span;
-pub mod trace_context;

@@ -1,7 +1,7 @@
 //! A finished span, independent of how it is sent.
 
-use crate::ids::{SpanId, TraceId};
 use std::borrow::Cow;
+use trtserver_request_trace::ids::{SpanId, TraceId};
 
 /// A finished span of a trace.
 #[derive(Clone, Debug, PartialEq)]

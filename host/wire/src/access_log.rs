@@ -6,6 +6,7 @@
 use crate::disconnect::RequestBody;
 use crate::grpc::body::{MESSAGE, STATUS};
 use crate::grpc::call_kind::CallKind;
+use crate::trace_context::read_trace_context;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
@@ -15,9 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use trtserver_base::clock::now_ns;
 use trtserver_base::request_observer::{InferenceEnd, RequestObserver};
+use trtserver_request_trace::TraceContext;
 use trtserver_telemetry::access_log::AccessLog;
 use trtserver_telemetry::access_record::{AccessRecord, BodyBytes, ExecutionFacts, InferenceFacts};
-use trtserver_telemetry::trace_context::TraceContext;
 
 /// The access log for the requests of one connection.
 #[derive(Clone)]
@@ -46,7 +47,7 @@ pub struct AccessCall {
     method: Method,
     uri: Uri,
     request_id: Option<HeaderValue>,
-    trace: Option<TraceContext>,
+    trace: Option<Box<TraceContext>>,
     /// Each of its inferences has a line of its own.
     is_stream: bool,
     received: AtomicU64,
@@ -60,11 +61,6 @@ impl AccessEntry {
         request: &Request<B>,
         request_id: Option<HeaderValue>,
     ) -> Self {
-        let values = |name: &str| request.headers().get_all(name).into_iter();
-        let trace = TraceContext::from_headers(
-            values("traceparent").map(HeaderValue::as_bytes),
-            values("tracestate").map(HeaderValue::as_bytes),
-        );
         let kind = CallKind::from_path(request.uri().path());
         let call = Arc::new(AccessCall {
             access: access.clone(),
@@ -73,7 +69,7 @@ impl AccessEntry {
             method: request.method().clone(),
             uri: request.uri().clone(),
             request_id,
-            trace,
+            trace: read_trace_context(request.headers()),
             is_stream: matches!(
                 kind,
                 CallKind::StreamV1 | CallKind::Stream2018 | CallKind::StreamV2

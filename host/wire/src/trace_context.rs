@@ -5,7 +5,6 @@ use trtserver_request_trace::TraceContext;
 
 /// The context that a client sends, if it is valid. Boxed, because most requests have none.
 pub fn read_trace_context(headers: &HeaderMap) -> Option<Box<TraceContext>> {
-    let parent = headers.get("traceparent")?;
-    let state = headers.get("tracestate").map(HeaderValue::as_bytes);
-    TraceContext::parse(parent.as_bytes(), state).map(Box::new)
+    let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+    TraceContext::from_headers(values("traceparent"), values("tracestate")).map(Box::new)
 }

@@ -44,7 +44,7 @@ fn write_summary(o: &mut Object<'_>, trace: &RequestTrace) {
     o.string("id", &root.request_id);
     o.plain("trace", root.id);
     if let Some(context) = &trace.context {
-        o.string("traceparent", &context.parent_text());
+        o.string("traceparent", &context.traceparent());
     }
     o.string("kept", trace.reason.name());
     o.string("model", &root.model);

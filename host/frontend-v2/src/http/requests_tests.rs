@@ -42,6 +42,7 @@ fn a_span_names_its_phases_and_its_batch() {
     let trace = RequestTrace {
         spans: vec![span.clone()],
         wire: TraceWire::V2Http,
+        ids: Default::default(),
         context: None,
         sampled: None,
         reason: TraceReason::Slow,

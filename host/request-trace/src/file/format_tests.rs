@@ -29,6 +29,7 @@ fn records_have_the_form_of_triton() {
     let trace = RequestTrace {
         spans: vec![root, child],
         wire: TraceWire::V2Grpc,
+        ids: Default::default(),
         context: None,
         sampled: None,
         reason: TraceReason::Sampled,

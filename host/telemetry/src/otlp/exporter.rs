@@ -6,7 +6,6 @@
 use super::client::{ExportAnswer, OtlpClient};
 use super::messages::export_request;
 use super::retry::pause_before_retry;
-use crate::ids::SpanId;
 use crate::settings::{ExporterSettings, QueueLimits};
 use crate::span::{SpanRecord, SpanSource};
 use parking_lot::Mutex;
@@ -20,6 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use trtserver_base::telemetry_stats::{SpanDrop, SpanStats};
+use trtserver_request_trace::ids::SpanId;
 
 /// Interval of lines in the log about a collector that takes nothing.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);

@@ -1,5 +1,4 @@
 use super::*;
-use crate::ids::TraceId;
 use crate::otlp::messages::ExportTraceServiceRequest;
 use crate::settings::OtlpProtocol;
 use crate::span::{SpanKind, SpanStatus};
@@ -8,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
+use trtserver_request_trace::ids::TraceId;
 
 const LONG: Duration = Duration::from_secs(20);
 

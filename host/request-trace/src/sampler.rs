@@ -4,7 +4,7 @@ use crate::ids::TraceId;
 
 /// Decides which requests are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampler {
+pub struct TraceSampler {
     pub parent: ParentRule,
     pub root: RootRule,
 }
@@ -31,13 +31,13 @@ pub enum RootRule {
     Ratio(f64),
 }
 
-impl Default for Sampler {
+impl Default for TraceSampler {
     fn default() -> Self {
         Self { parent: ParentRule::Based, root: RootRule::Rate }
     }
 }
 
-impl Sampler {
+impl TraceSampler {
     /// Of `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`; `None` without the first.
     ///
     /// # Errors
@@ -73,7 +73,11 @@ impl Sampler {
     }
 
     /// `None`: the rate of the trace settings decides.
-    pub fn decide(&self, caller_records: Option<bool>, trace_id: TraceId) -> Option<bool> {
+    pub fn decide(
+        &self,
+        caller_records: Option<bool>,
+        trace_id: impl FnOnce() -> TraceId,
+    ) -> Option<bool> {
         match (self.parent, caller_records) {
             (ParentRule::Based, Some(records)) => return Some(records),
             (ParentRule::Always, Some(_)) => return Some(true),
@@ -85,7 +89,7 @@ impl Sampler {
             RootRule::Never => Some(false),
             RootRule::Ratio(ratio) => {
                 // The last seven bytes are random in every trace id.
-                let low = u128::from_be_bytes(trace_id.0) as u64 & ((1 << 56) - 1);
+                let low = u128::from_be_bytes(trace_id().0) as u64 & ((1 << 56) - 1);
                 Some((low as f64) < ratio * (1_u64 << 56) as f64)
             }
         }

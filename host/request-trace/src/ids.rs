@@ -69,6 +69,35 @@ pub(crate) fn parse_hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// The ids of the traces and spans of one server: those of a trace follow from its number, so a
+/// trace in progress stores none. Others cannot predict them.
+#[derive(Clone, Debug, Default)]
+pub struct TraceIds(RandomState);
+
+/// Which span of a traced request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SpanPart {
+    /// The client's request as a whole, around the model.
+    Request,
+    /// The request to one model.
+    Model,
+    /// Its execution.
+    Compute,
+}
+
+impl TraceIds {
+    /// The id of the trace whose request has this number.
+    pub fn trace_id(&self, number: u64) -> TraceId {
+        let half = |part: u8| u128::from(self.0.hash_one((number, part)));
+        let bits = half(u8::MAX) << 64 | half(u8::MAX - 1);
+        TraceId(bits.max(1).to_be_bytes())
+    }
+
+    pub fn span_id(&self, number: u64, part: SpanPart) -> SpanId {
+        SpanId(self.0.hash_one((number, part as u8)).max(1).to_be_bytes())
+    }
+}
+
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))

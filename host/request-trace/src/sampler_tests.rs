@@ -1,7 +1,7 @@
 use super::*;
 
-fn read(name: &str, argument: &str) -> Result<Option<Sampler>, String> {
-    Sampler::read(&|variable| {
+fn read(name: &str, argument: &str) -> Result<Option<TraceSampler>, String> {
+    TraceSampler::read(&|variable| {
         let value = if variable == "OTEL_TRACES_SAMPLER" { name } else { argument };
         (!value.is_empty()).then(|| value.to_owned())
     })
@@ -20,7 +20,7 @@ fn samplers_by_name() {
         ("parentbased_traceidratio", " 0 ", Based, Ratio(0.0)),
     ];
     for (name, argument, parent, root) in table {
-        assert_eq!(read(name, argument), Ok(Some(Sampler { parent, root })), "{name}");
+        assert_eq!(read(name, argument), Ok(Some(TraceSampler { parent, root })), "{name}");
     }
     assert_eq!(read("", "0.5"), Ok(None));
     for argument in ["2", "-0.1", "x", "NaN"] {
@@ -33,7 +33,8 @@ fn samplers_by_name() {
 
 #[test]
 fn callers_and_rules() {
-    let decide = |parent, root, caller| Sampler { parent, root }.decide(caller, TraceId([7; 16]));
+    let decide =
+        |parent, root, caller| TraceSampler { parent, root }.decide(caller, || TraceId([7; 16]));
     let table = [
         (ParentRule::Based, RootRule::Rate, None, None),
         (ParentRule::Based, RootRule::Rate, Some(true), Some(true)),
@@ -50,8 +51,8 @@ fn callers_and_rules() {
 
 #[test]
 fn a_ratio_takes_its_share() {
-    let sampler = Sampler { parent: ParentRule::Based, root: RootRule::Ratio(0.25) };
-    let count = (0..10_000).filter(|_| sampler.decide(None, TraceId::random()) == Some(true));
+    let sampler = TraceSampler { parent: ParentRule::Based, root: RootRule::Ratio(0.25) };
+    let count = (0..10_000).filter(|_| sampler.decide(None, TraceId::random) == Some(true));
     let share = count.count();
     // Six standard deviations.
     assert!((2240..=2760).contains(&share), "{share} of 10000");
