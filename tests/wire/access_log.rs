@@ -1,4 +1,9 @@
 //! `--access-log`: one line of JSON for each request, of both generations over both wires.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "what these tests cannot do is a failure"
+)]
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Unit tests of `context.rs`.
+
 use super::*;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";

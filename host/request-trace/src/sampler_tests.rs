@@ -1,3 +1,5 @@
+//! Unit tests of `sampler.rs`.
+
 use super::*;
 
 fn read(name: &str, argument: &str) -> Result<Option<TraceSampler>, String> {

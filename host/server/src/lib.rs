@@ -85,7 +85,6 @@ use trtserver_metrics::MetricsPage;
 use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
-use trtserver_request_trace::Tracer;
 use trtserver_wire::bind::{BoundListener, SocketFile};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::tls::TlsListeners;

@@ -1,3 +1,5 @@
+//! Unit tests of `access_log.rs`.
+
 use super::*;
 use http::{Method, Uri};
 use rustix::fs::{CWD, FileType, Mode, mknodat};

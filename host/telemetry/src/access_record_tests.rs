@@ -1,3 +1,5 @@
+//! Unit tests of `access_record.rs`.
+
 use super::*;
 use serde_json::{Value, json};
 use std::time::{Duration, UNIX_EPOCH};

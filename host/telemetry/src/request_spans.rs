@@ -104,6 +104,7 @@ fn model_times(span: &RequestSpan) -> Option<(u64, u64)> {
 
 /// `None`: the request was not executed, or is one to an ensemble.
 fn compute_times(span: &RequestSpan) -> Option<(u64, u64)> {
+    span.batch.as_ref()?;
     let start = span.time(&Activity::ComputeStart)?;
     Some((start, span.time(&Activity::ComputeEnd).unwrap_or(start)))
 }

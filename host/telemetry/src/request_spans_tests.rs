@@ -1,12 +1,28 @@
+//! Unit tests of `request_spans.rs`.
+
 use super::*;
 use trtserver_base::error::Code;
-use trtserver_request_trace::{TraceContext, TraceIds, TraceWire};
+use trtserver_request_trace::{BatchFacts, TraceContext, TraceIds, TraceWire};
 
 const CALLER: &[u8] = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn span(id: u64, parent_id: u64, model: &str, times: &[(Activity, u64)]) -> RequestSpan {
     let timestamps = times.iter().cloned().collect();
-    RequestSpan { id, parent_id, model: model.into(), version: 2, timestamps, ..Default::default() }
+    let model = model.into();
+    RequestSpan { id, parent_id, model, version: 2, timestamps, ..Default::default() }
+}
+
+/// The same, executed.
+fn executed(id: u64, parent_id: u64, model: &str, times: &[(Activity, u64)]) -> RequestSpan {
+    let batch = BatchFacts {
+        number: 1,
+        instance: String::new(),
+        requests: 1,
+        rows: 1,
+        close_reason: "",
+        request_ids: Vec::new(),
+    };
+    RequestSpan { batch: Some(Arc::new(batch)), ..span(id, parent_id, model, times) }
 }
 
 fn trace(spans: Vec<RequestSpan>, context: Option<TraceContext>) -> Arc<RequestTrace> {
@@ -63,7 +79,7 @@ fn an_ensemble_with_a_step_below_a_caller() {
     let context = TraceContext::parse(CALLER, Some(b"vendor=1")).unwrap();
     let mut first = span(7, 0, "both", &ensemble);
     first.request_id = "mine".to_owned();
-    let trace = trace(vec![first, span(8, 7, "step", &step)], Some(context.clone()));
+    let trace = trace(vec![first, executed(8, 7, "step", &step)], Some(context.clone()));
     let [request, model, child, compute] = &spans_of(&trace)[..] else { panic!("four spans") };
     let names = [request, model, child, compute].map(|span| span.name.as_str());
     assert_eq!(names, ["InferRequest", "both", "step", "compute"]);
@@ -117,7 +133,7 @@ fn failures_and_why_a_trace_is_kept() {
 #[test]
 fn ids_of_a_trace_follow_from_its_number_and_differ() {
     let times = [(Activity::RequestStart, 20), (Activity::ComputeStart, 30)];
-    let first = trace(vec![span(1, 0, "m", &times), span(2, 1, "n", &times)], None);
+    let first = trace(vec![executed(1, 0, "m", &times), executed(2, 1, "n", &times)], None);
     let second = trace(vec![span(1, 0, "m", &times)], None);
     let all: Vec<_> = spans_of(&first).into_iter().chain(spans_of(&second)).collect();
     let ids: std::collections::HashSet<_> = all.iter().map(|span| span.span_id).collect();

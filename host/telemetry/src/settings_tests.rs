@@ -1,3 +1,5 @@
+//! Unit tests of `settings.rs`.
+
 use super::*;
 
 fn read(
@@ -30,12 +32,15 @@ fn defaults_are_those_of_triton() {
     assert_eq!(settings, expected);
 }
 
+/// Flag, variables, and the address that follows.
+type EndpointRow = (Option<&'static str>, &'static [(&'static str, &'static str)], &'static str);
+
 #[test]
 fn endpoints() {
     const ALL: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
     const TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
     const GRPC: (&str, &str) = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-    let table: [(Option<&str>, &[(&str, &str)], &str); 7] = [
+    let table: [EndpointRow; 7] = [
         (None, &[(ALL, "http://a:1")], "http://a:1/v1/traces"),
         (None, &[(ALL, "https://a:1/x/")], "https://a:1/x/v1/traces"),
         (None, &[(ALL, "http://a:1"), (TRACES, "http://b:2/t")], "http://b:2/t"),

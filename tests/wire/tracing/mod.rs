@@ -5,6 +5,7 @@
 mod files;
 mod requests;
 mod settings;
+mod spans;
 
 use serde_json::Value;
 use std::fs;

@@ -1,3 +1,5 @@
+//! Unit tests of `client.rs`.
+
 use super::*;
 use crate::otlp::messages::ExportTracePartialSuccess;
 

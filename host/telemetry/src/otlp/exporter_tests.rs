@@ -1,3 +1,5 @@
+//! Unit tests of `exporter.rs`.
+
 use super::*;
 use crate::otlp::messages::ExportTraceServiceRequest;
 use crate::settings::OtlpProtocol;

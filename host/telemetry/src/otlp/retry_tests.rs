@@ -1,3 +1,5 @@
+//! Unit tests of `retry.rs`.
+
 use super::*;
 
 #[test]
