@@ -2,11 +2,15 @@
 
 use crate::error::Error;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Is told how the inferences of a request end. Called on any thread, before the response is sent;
 /// it must not wait.
 pub trait RequestObserver: Debug + Send + Sync {
     fn inference_ended(&self, end: &InferenceEnd<'_>);
+
+    /// The client was authenticated under this name.
+    fn caller_named(&self, name: &Arc<str>);
 }
 
 /// An inference that has ended.

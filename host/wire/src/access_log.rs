@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use trtserver_base::clock::now_ns;
 use trtserver_base::request_observer::{InferenceEnd, RequestObserver};
@@ -50,6 +50,7 @@ pub struct AccessCall {
     trace: Option<Box<TraceContext>>,
     /// Each of its inferences has a line of its own.
     is_stream: bool,
+    caller: OnceLock<Arc<str>>,
     received: AtomicU64,
     inference: Mutex<Option<(InferenceFacts, Option<String>)>>,
 }
@@ -74,6 +75,7 @@ impl AccessEntry {
                 kind,
                 CallKind::StreamV1 | CallKind::Stream2018 | CallKind::StreamV2
             ),
+            caller: OnceLock::new(),
             received: AtomicU64::new(0),
             inference: Mutex::default(),
         });
@@ -150,7 +152,7 @@ impl AccessCall {
             method: self.method.clone(),
             uri: self.uri.clone(),
             peer: Arc::clone(&self.access.peer),
-            caller: None,
+            caller: self.caller.get().cloned(),
             request_id: self.request_id.clone(),
             trace_id: self.trace.as_ref().map(|trace| trace.trace_id),
             inference: None,
@@ -164,6 +166,11 @@ impl AccessCall {
 }
 
 impl RequestObserver for AccessCall {
+    fn caller_named(&self, name: &Arc<str>) {
+        // The first name counts: a request is authenticated once.
+        let _ = self.caller.set(Arc::clone(name));
+    }
+
     fn inference_ended(&self, end: &InferenceEnd<'_>) {
         let facts = InferenceFacts {
             id: end.id.to_owned(),
