@@ -31,7 +31,15 @@ pub enum Activity {
 impl Activity {
     /// The name in trace files and of span events.
     pub fn name(&self) -> Cow<'_, str> {
-        Cow::Borrowed(match self {
+        match self {
+            Activity::Custom(name) => Cow::Borrowed(name),
+            known => Cow::Borrowed(known.known_name().unwrap_or_default()),
+        }
+    }
+
+    /// The same of an activity of the server itself; `None` for one of a backend.
+    pub fn known_name(&self) -> Option<&'static str> {
+        Some(match self {
             Activity::HttpRecvStart => "HTTP_RECV_START",
             Activity::HttpRecvEnd => "HTTP_RECV_END",
             Activity::HttpSendStart => "HTTP_SEND_START",
@@ -48,7 +56,7 @@ impl Activity {
             Activity::ComputeEnd => "COMPUTE_END",
             Activity::InferResponseComplete => "INFER_RESPONSE_COMPLETE",
             Activity::RequestEnd => "REQUEST_END",
-            Activity::Custom(name) => return Cow::Borrowed(name),
+            Activity::Custom(_) => return None,
         })
     }
 }

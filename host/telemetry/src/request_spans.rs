@@ -156,9 +156,9 @@ fn part_of(activity: &Activity) -> SpanPart {
 }
 
 fn event_name(activity: &Activity) -> Cow<'static, str> {
-    match activity {
-        Activity::Custom(name) => Cow::Owned(name.to_string()),
-        known => Cow::Owned(known.name().into_owned()),
+    match activity.known_name() {
+        Some(name) => Cow::Borrowed(name),
+        None => Cow::Owned(activity.name().into_owned()),
     }
 }
 

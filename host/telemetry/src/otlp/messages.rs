@@ -1,9 +1,12 @@
 //! Messages of the OpenTelemetry protocol for traces: those parts that spans of this server use.
 //!
 //! Tests decode what is sent with the messages of the crate `opentelemetry-proto`, which the server
-//! does without: it needs the SDK of OpenTelemetry.
+//! does without: it needs the SDK of OpenTelemetry. Names that are constants are declared as bytes,
+//! which look the same on the wire, because those need not be copied.
 
 use crate::span::{AttributeValue, SpanEvent, SpanKind, SpanRecord, SpanStatus};
+use bytes::Bytes;
+use std::borrow::Cow;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportTraceServiceRequest {
@@ -85,8 +88,8 @@ pub struct Span {
 pub struct Event {
     #[prost(fixed64, tag = "1")]
     pub time_unix_nano: u64,
-    #[prost(string, tag = "2")]
-    pub name: String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub name: Bytes,
     #[prost(message, repeated, tag = "3")]
     pub attributes: Vec<KeyValue>,
 }
@@ -101,8 +104,8 @@ pub struct Status {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct KeyValue {
-    #[prost(string, tag = "1")]
-    pub key: String,
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
     #[prost(message, optional, tag = "2")]
     pub value: Option<AnyValue>,
 }
@@ -132,7 +135,7 @@ pub fn export_request(
     spans: Vec<SpanRecord>,
 ) -> ExportTraceServiceRequest {
     let attributes = resource.iter().map(|(key, value)| KeyValue {
-        key: key.clone(),
+        key: Bytes::copy_from_slice(key.as_bytes()),
         value: Some(AnyValue { value: Some(Value::Text(value.clone())) }),
     });
     let scope = InstrumentationScope {
@@ -176,7 +179,10 @@ impl From<SpanEvent> for Event {
     fn from(event: SpanEvent) -> Self {
         Self {
             time_unix_nano: event.at_ns,
-            name: event.name.into_owned(),
+            name: match event.name {
+                Cow::Borrowed(name) => Bytes::from_static(name.as_bytes()),
+                Cow::Owned(name) => name.into_bytes().into(),
+            },
             attributes: key_values(event.attributes),
         }
     }
@@ -188,8 +194,8 @@ fn key_values(attributes: Vec<(&'static str, AttributeValue)>) -> Vec<KeyValue> 
         AttributeValue::Integer(number) => Value::Integer(number),
         AttributeValue::Flag(flag) => Value::Flag(flag),
     };
-    let pair = |(key, given): (&str, _)| KeyValue {
-        key: key.to_owned(),
+    let pair = |(key, given): (&'static str, _)| KeyValue {
+        key: Bytes::from_static(key.as_bytes()),
         value: Some(AnyValue { value: Some(value(given)) }),
     };
     attributes.into_iter().map(pair).collect()
