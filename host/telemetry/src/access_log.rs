@@ -63,6 +63,8 @@ impl AccessLog {
         let shared = Arc::clone(&queue);
         let writer = move || {
             write_lines(&receiver, target, &shared);
+            // First, so that whoever waits for the end finds the queue closed.
+            drop(receiver);
             drop(alive);
         };
         let named = std::thread::Builder::new().name("access-log".to_owned());
