@@ -15,11 +15,13 @@ const STATUS_1804: &str = "nvidia/inferenceserver/status_1804.proto";
 const PLATFORM_CONFIG: &str = "nvidia/inferenceserver/platform_config.proto";
 const V2: &str = "inference/grpc_service.proto";
 const HEALTH: &str = "grpc/health/v1/health.proto";
+const LOAD_REPORT: &str = "xds/data/orca/v3/orca_load_report.proto";
+const LOAD_REPORTS: &str = "xds/service/orca/v3/orca.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    for path in ["build.rs", "nvidia", "inference", "grpc"] {
+    for path in ["build.rs", "nvidia", "inference", "grpc", "xds"] {
         println!("cargo:rerun-if-changed={}", root.join(path).display());
     }
 
@@ -30,13 +32,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let v1 = messages().extern_path(".inference", "crate::v2");
     generate_services(&root, &[V1, STATUS_1804, PLATFORM_CONFIG, HEALTH], v1, |_, _| true)?;
     generate_services(&root, &[V2], messages(), |_, _| true)?;
+    generate_services(&root, &[LOAD_REPORT], messages(), |_, _| true)?;
+    let reports = || {
+        service_builder()
+            .codec_path("tonic_prost::ProstCodec")
+            .extern_path(".xds.data.orca.v3", "crate::load_report")
+    };
+    generate_services(&root, &[LOAD_REPORTS], reports().build_server(false), |_, _| true)?;
 
     // The server side of the services, without the RPCs that the host encodes and decodes itself.
     let services = out.join("services");
     std::fs::create_dir_all(&services)?;
     let server = service_builder()
         .build_client(false)
-        .out_dir(services)
+        .out_dir(&services)
         .extern_path(".nvidia.inferenceserver", "crate::v1")
         .extern_path(".grpc.health.v1", "crate::health")
         .extern_path(".inference", "crate::v2")
@@ -53,6 +62,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         )
     };
     generate_services(&root, &[V1, HEALTH, V2], server, by_tonic)?;
+    let server = reports()
+        .build_client(false)
+        .out_dir(services)
+        .extern_path(".xds.service.orca.v3", "crate::load_reports");
+    generate_services(&root, &[LOAD_REPORTS], server, |_, _| true)?;
 
     // The program needs names and numbers at run time, not our comments.
     let mut all = protox::Compiler::new([&root])?
@@ -65,6 +79,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(out.join("schema.rs"), Tables::from_files(&all).text()?)?;
     // What clients ask for is what the services use.
     all.file.retain(|file| ![STATUS_1804, PLATFORM_CONFIG].contains(&file.name()));
+    let reports = protox::compile([LOAD_REPORTS], [&root])?.file;
+    all.file.extend(reports.into_iter().map(|mut file| {
+        file.source_code_info = None;
+        file
+    }));
     std::fs::write(out.join("descriptors.bin"), all.encode_to_vec())?;
     Ok(())
 }

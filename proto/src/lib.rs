@@ -39,3 +39,15 @@ pub mod v2 {
 pub mod health {
     generated!("grpc.health.v1");
 }
+
+/// `xds.data.orca.v3`: the load of a server.
+#[allow(clippy::all, clippy::unwrap_used, clippy::expect_used, rustdoc::all, missing_docs)]
+pub mod load_report {
+    tonic::include_proto!("xds.data.orca.v3");
+}
+
+/// `xds.service.orca.v3`: load reports as a stream.
+#[allow(clippy::all, clippy::unwrap_used, clippy::expect_used, rustdoc::all, missing_docs)]
+pub mod load_reports {
+    generated!("xds.service.orca.v3");
+}

@@ -31,6 +31,7 @@ mod isolation;
 mod kserve;
 mod lifecycle;
 mod load_limits;
+mod load_reports;
 mod logs;
 mod malformed;
 mod memory;

@@ -11,8 +11,8 @@ use super::tls_settings::tls_settings;
 use super::trace_settings::trace_config;
 use super::values::FlagValues;
 use super::{
-    ApiGroup, ConnectionSettings, ControlMode, ListenAddress, LogFormat, LogSettings,
-    MaxConnections, ProgramName, ServerSettings, UnreadLimits,
+    ApiGroup, ConnectionSettings, ControlMode, ListenAddress, LoadReportMode, LogFormat,
+    LogSettings, MaxConnections, ProgramName, ServerSettings, UnreadLimits,
 };
 use crate::cli::{FlagOrigin, GivenFlags};
 use std::collections::BTreeSet;
@@ -65,6 +65,8 @@ pub fn build_settings(
         exit_sequence_timeout: Duration::from_secs(v.number("exit-sequence-timeout-secs")?),
         drain_delay: Duration::from_secs(v.number("drain-delay-secs")?),
         strict_readiness: v.bool("strict-readiness")?,
+        load_reports: load_report_mode(v)?,
+        queue_wait_target: Duration::from_millis(v.number("queue-wait-target-ms")?),
         allow_profiling: v.bool("allow-profiling")?,
         ready_models: ready_models(flags, v)?,
         log: log_settings(flags, v, env)?,
@@ -282,6 +284,14 @@ fn log_settings(
 /// `--model-control-mode` takes precedence. Without it `--allow-model-control` decides, which
 /// excludes polling, then the flags of polling: TRTIS polled without any of them, which this server
 /// and Triton do not. An interval of 0 disables polling.
+fn load_report_mode(v: &FlagValues) -> Result<LoadReportMode, String> {
+    Ok(match v.text("load-reports")?.as_str() {
+        "off" => LoadReportMode::Off,
+        "always" => LoadReportMode::Always,
+        _ => LoadReportMode::OnRequest,
+    })
+}
+
 fn control_mode(flags: &GivenFlags, v: &FlagValues) -> Result<ControlMode, String> {
     let polls = match poll_secs(v)? {
         0 => ControlMode::None,

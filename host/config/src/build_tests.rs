@@ -21,6 +21,8 @@ fn defaults() -> ServerSettings {
         exit_timeout: Duration::from_secs(30),
         exit_sequence_timeout: Duration::from_secs(5),
         drain_delay: Duration::ZERO,
+        load_reports: LoadReportMode::OnRequest,
+        queue_wait_target: Duration::from_millis(100),
         strict_readiness: true,
         allow_profiling: false,
         ready_models: vec![],
@@ -193,6 +195,11 @@ fn flags_become_settings() {
         ("--model-store=/m --log-json", |s| s.log.format = LogFormat::Json),
         ("--model-store=/m --log-format=iso8601", |s| s.log.format = LogFormat::Iso8601),
         ("--model-store=/m --log-file=/l", |s| s.log.file = Some("/l".into())),
+        ("--model-store=/m --load-reports=always", |s| s.load_reports = LoadReportMode::Always),
+        ("--model-store=/m --load-reports=off", |s| s.load_reports = LoadReportMode::Off),
+        ("--model-store=/m --queue-wait-target-ms=5", |s| {
+            s.queue_wait_target = Duration::from_millis(5);
+        }),
         ("--model-store=/m --access-log=-", |s| s.access_log = Some("-".into())),
         ("--model-store=/m --http-health-port=8000", |_| {}),
         ("--model-store=/m --http-health-port=9000 --http-port=8000", |s| {

@@ -41,8 +41,8 @@ pub use notes::StartNote;
 pub use program::ProgramName;
 pub use restrictions::{ApiGroup, ApiRestrictions, HeaderRestriction};
 pub use settings::{
-    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, ServerSettings,
-    UnreadLimits,
+    ConnectionSettings, ControlMode, LoadReportMode, LogFormat, LogSettings, MaxConnections,
+    ServerSettings, UnreadLimits,
 };
 
 pub use tls_settings::{TlsFiles, TlsSettings};

@@ -35,6 +35,10 @@ pub struct ServerSettings {
     /// How long requests are accepted after SIGTERM, while the server is not ready.
     pub drain_delay: Duration,
     pub strict_readiness: bool,
+    /// Which responses tell how busy the server is.
+    pub load_reports: LoadReportMode,
+    /// The wait in a queue that is still good.
+    pub queue_wait_target: Duration,
     /// v1 clients may start and stop the CUDA profiler.
     pub allow_profiling: bool,
     /// The models that strict readiness looks at; empty: all.
@@ -240,6 +244,16 @@ impl Default for LogSettings {
             escape: true,
         }
     }
+}
+
+/// Which responses to inference tell how busy the server is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadReportMode {
+    Off,
+    /// Those whose request asks for it.
+    #[default]
+    OnRequest,
+    Always,
 }
 
 /// When models are loaded and unloaded.

@@ -56,6 +56,18 @@ const QUANTITIES: [(&str, &str, bool, Read); 6] = [
 ];
 
 impl GpuMetrics {
+    /// The utilization of each GPU by its UUID, from 0 to 1.
+    pub fn utilization(&self) -> Vec<(String, f64)> {
+        let families = self.families();
+        let family = families.iter().find(|family| family.name() == QUANTITIES[0].0);
+        let values = family.into_iter().flat_map(|family| family.get_metric());
+        let uuid = |labels: &[prometheus::proto::LabelPair]| {
+            let label = labels.iter().find(|label| label.name() == "gpu_uuid");
+            label.map(|label| label.value().to_owned())
+        };
+        values.filter_map(|m| Some((uuid(m.get_label())?, m.get_gauge().get_value()))).collect()
+    }
+
     /// Opens NVML for these GPUs: CUDA ordinals and UUIDs. NVML numbers all GPUs of the machine, in
     /// another order, so the UUID alone tells which is which. Without NVML there are no GPU
     /// metrics, which is logged once.

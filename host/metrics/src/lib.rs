@@ -33,6 +33,7 @@ use trtserver_base::access_stats::AccessStats;
 use trtserver_base::heap::{self, HeapUsage};
 use trtserver_base::stats::LatencySettings;
 use trtserver_base::tls_stats::TlsStats;
+use trtserver_load_report::LoadReporter;
 use trtserver_model_store::CacheUsage;
 use trtserver_models::ModelTable;
 use trtserver_plugin_host::host_api::metric;
@@ -47,13 +48,14 @@ const REFRESH_LIMIT: Duration = Duration::from_millis(100);
 /// What the page shows.
 pub struct MetricsPage {
     models: Arc<ModelTable>,
-    gpus: Option<GpuMetrics>,
+    gpus: Option<Arc<GpuMetrics>>,
     cpus: Option<CpuMetrics>,
     latency: LatencySettings,
     /// Of each listener with TLS.
     tls: Vec<Arc<TlsStats>>,
     access: Option<Arc<AccessStats>>,
     telemetry: TelemetryStats,
+    load: Arc<LoadReporter>,
     process: CachedReading<Vec<MetricFamily>>,
     /// The allocator counts its blocks for some milliseconds when there are many.
     heap: CachedReading<Option<HeapUsage>>,
@@ -65,18 +67,19 @@ impl MetricsPage {
     /// `cpus`: with the machine's memory and CPUs, which are read once in `interval`.
     pub fn new(
         models: Arc<ModelTable>,
-        gpus: Option<GpuMetrics>,
+        gpus: Option<Arc<GpuMetrics>>,
         cpus: bool,
         interval: Duration,
         latency: LatencySettings,
         tls: Vec<Arc<TlsStats>>,
         access: Option<Arc<AccessStats>>,
         telemetry: TelemetryStats,
+        load: Arc<LoadReporter>,
     ) -> Self {
         let cpus = cpus.then(|| CpuMetrics::new(interval));
         let (process, heap, cache) =
             (CachedReading::new(SECOND), CachedReading::new(SECOND), CachedReading::new(SECOND));
-        Self { models, gpus, cpus, latency, tls, access, telemetry, process, heap, cache }
+        Self { models, gpus, cpus, latency, tls, access, telemetry, load, process, heap, cache }
     }
 
     /// All metrics. Families without series are omitted.
@@ -92,9 +95,10 @@ impl MetricsPage {
             self.cache.get(|| self.models.cache_usage()),
         ));
         families.extend(self.cpus.iter().flat_map(CpuMetrics::families));
-        families.extend(self.gpus.iter().flat_map(GpuMetrics::families));
+        families.extend(self.gpus.iter().flat_map(|gpus| gpus.families()));
         families.extend(tls::tls_families(&self.tls));
         families.extend(self.access.iter().flat_map(|stats| access::access_families(stats)));
+        families.extend(load_families::server_families(&self.load.report()));
         families.extend(telemetry::telemetry_families(&self.telemetry));
         families.extend(metric::gather_metrics());
         families.retain(|f| !f.get_metric().is_empty());

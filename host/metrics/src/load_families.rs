@@ -4,9 +4,8 @@
 use super::family::{FamilyBuilder, Labels};
 use prometheus::proto::MetricFamily;
 use trtserver_base::stats::VersionCounters;
+use trtserver_load_report::{LoadReport, queue_timeout};
 use trtserver_models::OpenVersion;
-use trtserver_proto::v2::ModelConfig;
-use trtserver_proto::v2::model_config::SchedulingChoice;
 
 /// The families under construction.
 pub struct LoadFamilies {
@@ -46,8 +45,8 @@ impl LoadFamilies {
         let Some(instances) = served.scheduler.instances() else { return };
         let wait = served.stats.predicted_wait(counters, waiting, instances).as_secs_f64();
         self.wait.put(labels, wait);
-        if let Some(timeout_us) = queue_timeout_us(&served.config) {
-            self.saturation.put(labels, wait / (timeout_us as f64 / 1e6));
+        if let Some(timeout) = queue_timeout(&served.config) {
+            self.saturation.put(labels, wait / timeout.as_secs_f64());
         }
     }
 
@@ -58,11 +57,24 @@ impl LoadFamilies {
     }
 }
 
-/// The default timeout of the model's queue, if it has one.
-fn queue_timeout_us(config: &ModelConfig) -> Option<u64> {
-    let Some(SchedulingChoice::DynamicBatching(dynamic)) = &config.scheduling_choice else {
-        return None;
+/// How busy the server is as a whole: what load balancers and autoscalers read.
+pub fn server_families(report: &LoadReport) -> [MetricFamily; 2] {
+    let gauge = |name, help, value| {
+        let mut family = FamilyBuilder::gauge(name, help);
+        family.put(&Labels::new(), value);
+        family.done()
     };
-    let timeout_us = dynamic.default_queue_policy.as_ref()?.default_timeout_microseconds;
-    (timeout_us > 0).then_some(timeout_us)
+    let draining = report.named_metrics.iter().find(|(name, _)| name == "draining");
+    [
+        gauge(
+            "trtserver_application_utilization_ratio",
+            "Of the busiest model: the busy part of its instances' time, plus the predicted wait over its target",
+            report.application_utilization,
+        ),
+        gauge(
+            "trtserver_draining",
+            "1 after SIGTERM: the server takes requests for the drain delay, and no new ones then",
+            draining.map_or(0.0, |(_, value)| *value),
+        ),
+    ]
 }

@@ -42,6 +42,7 @@ mod host;
 mod late_repositories;
 mod listeners;
 mod load;
+mod load_service;
 mod memory_limit;
 pub mod metrics_endpoint;
 mod nested;
@@ -81,7 +82,8 @@ use trtserver_config::log::LogControl;
 use trtserver_config::{ControlMode, ServerSettings};
 use trtserver_device::DeviceSettings;
 use trtserver_isolation::ProcessLauncher;
-use trtserver_metrics::MetricsPage;
+use trtserver_load_report::{GpuUtilization, LoadReporter};
+use trtserver_metrics::{GpuMetrics, MetricsPage};
 use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
@@ -172,6 +174,20 @@ struct Server {
     socket_files: Vec<SocketFile>,
 }
 
+/// What measures how busy the models are.
+fn create_reporter(
+    settings: &ServerSettings,
+    models: &Arc<ModelTable>,
+    state: &Arc<ServerState>,
+    gpus: Option<Arc<GpuMetrics>>,
+) -> Arc<LoadReporter> {
+    let utilization =
+        |gpus: Arc<GpuMetrics>| Box::new(move || gpus.utilization()) as GpuUtilization;
+    let (models, state) = (Arc::clone(models), Arc::clone(state));
+    let gpus = gpus.map(utilization);
+    Arc::new(LoadReporter::new(models, state, settings.queue_wait_target, gpus))
+}
+
 impl Server {
     /// Opens the listeners and serves them, with `--listen-when-ready` that for health alone.
     /// Models are loaded later.
@@ -191,10 +207,14 @@ impl Server {
         let telemetry = Telemetry::start(&settings)?;
         let settings = Arc::new(settings);
         let access = ServerAccess::open(&settings)?;
+        let (models, state) = (Arc::new(ModelTable::default()), Arc::new(ServerState::new()));
+        let gpus = metrics_endpoint::open_gpu_metrics(&settings);
+        let load_reporter = create_reporter(&settings, &models, &state, gpus.clone());
         let context = Arc::new(FrontendContext {
             settings: Arc::clone(&settings),
-            models: Arc::new(ModelTable::default()),
-            state: Arc::new(ServerState::new()),
+            models,
+            state,
+            load_reporter,
             endpoints: Default::default(),
             shared_memory: Default::default(),
             control: Default::default(),
@@ -231,6 +251,7 @@ impl Server {
                 tls.stats(),
                 access.stats,
                 telemetry.stats(),
+                (Arc::clone(&context.load_reporter), gpus),
             ))
         });
         let mut server = Self {

@@ -11,11 +11,20 @@ use trtserver_base::access_stats::AccessStats;
 use trtserver_base::tls_stats::TlsStats;
 use trtserver_config::ServerSettings;
 use trtserver_device::GpuDriver;
+use trtserver_load_report::LoadReporter;
 use trtserver_metrics::{GpuMetrics, MetricsFormat, MetricsPage, TelemetryStats};
 use trtserver_models::ModelTable;
 use trtserver_wire::compression::Coding;
 use trtserver_wire::http::accept::{accept_items, accepted_coding};
 use trtserver_wire::http::body::ResponseBody;
+
+/// The metrics of the GPUs that the CUDA driver shows; `None` without any, and if the settings
+/// exclude them.
+pub fn open_gpu_metrics(settings: &ServerSettings) -> Option<Arc<GpuMetrics>> {
+    let driver = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics)?;
+    let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
+    GpuMetrics::open(settings.metrics_interval / 2, uuids.collect()).map(Arc::new)
+}
 
 /// The page of a server with these settings. `tls`: of each listener with TLS. `access`: of
 /// the access check.
@@ -25,16 +34,12 @@ pub fn create_page(
     tls: Vec<Arc<TlsStats>>,
     access: Option<Arc<AccessStats>>,
     telemetry: TelemetryStats,
+    (load, gpus): (Arc<LoadReporter>, Option<Arc<GpuMetrics>>),
 ) -> MetricsPage {
     let interval = settings.metrics_interval / 2;
-    let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
-    let gpus = devices.and_then(|driver| {
-        let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
-        GpuMetrics::open(interval, uuids.collect())
-    });
     let latency = settings.latency_metrics.clone();
     let cpus = settings.allow_cpu_metrics;
-    MetricsPage::new(models, gpus, cpus, interval, latency, tls, access, telemetry)
+    MetricsPage::new(models, gpus, cpus, interval, latency, tls, access, telemetry, load)
 }
 
 /// Gathers the page on a thread of its own: NVML and the allocator may take milliseconds.

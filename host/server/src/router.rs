@@ -1,7 +1,9 @@
 //! The router: picks the frontend of a path, on the HTTP, gRPC, control, health and metrics
 //! listeners.
 
-use crate::{control_calls, guarded_router, head_check, metrics_endpoint, reflection};
+use crate::{
+    control_calls, guarded_router, head_check, load_service, metrics_endpoint, reflection,
+};
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
 use std::future::Future;
@@ -11,8 +13,10 @@ use std::task::{self, Poll, ready};
 use tonic::Status;
 use tonic::service::Routes;
 use trtserver_base::heap;
+use trtserver_config::LoadReportMode;
 use trtserver_frontend_v1 as v1;
 use trtserver_frontend_v2 as v2;
+use trtserver_load_report::ReportFormat;
 use trtserver_metrics::{MetricsFormat, MetricsPage};
 use trtserver_wire::access::{AccessGate, AdmittedRequest, InFlightRequest, remove_token};
 use trtserver_wire::context::FrontendContext;
@@ -23,6 +27,7 @@ use trtserver_wire::grpc::delay_hooks::DelayHooks;
 use trtserver_wire::grpc::unary;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::listener::Handler;
+use trtserver_wire::load_reports::DemandedReport;
 use trtserver_wire::unread::ConnectionUnread;
 use trtserver_wire::{grpc, status_code};
 
@@ -45,9 +50,15 @@ pub async fn route_http(
             .await;
     }
     let path = request.uri().path();
+    let report = is_inference_path(path)
+        .then(|| context.demanded_report(request.headers(), ReportFormat::Text))
+        .flatten();
     let unread = Arc::clone(request.body().unread());
     if path.starts_with("/v2") {
         let mut response = v2::http::handle_request(&context, request, received_ns).await;
+        if let Some(report) = report {
+            report.add_to(response.headers_mut());
+        }
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v2::http::error_response(&error),
@@ -55,6 +66,9 @@ pub async fn route_http(
     } else if is_v1_path(path) {
         // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
         let mut response = Box::pin(v1::http::handle_request(&context, request, received_ns)).await;
+        if let Some(report) = report {
+            report.add_to(response.headers_mut());
+        }
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v1::http::error_response(&context, &error),
@@ -71,6 +85,11 @@ pub async fn route_http(
 /// Paths of v1; those of v2 begin with `/v2`.
 pub fn is_v1_path(path: &str) -> bool {
     path.starts_with("/api") || path.ends_with("/health/live") || path.ends_with("/health/ready")
+}
+
+/// Responses to these may have a load report. `generate` adds its own.
+fn is_inference_path(path: &str) -> bool {
+    path.ends_with("/infer") || path.starts_with("/api/infer/")
 }
 
 pub fn is_metrics_path(path: &str) -> bool {
@@ -111,6 +130,9 @@ pub fn route_grpc(context: Arc<FrontendContext>) -> GrpcRouter {
     builder.add_service(v1::grpc::grpc_service(Arc::clone(&context)));
     builder.add_service(inference);
     builder.add_service(health);
+    if context.settings.load_reports != LoadReportMode::Off {
+        builder.add_service(load_service::load_service(Arc::clone(&context.load_reporter)));
+    }
     if let Err(e) = reflection::add_services(&mut builder) {
         tracing::error!("gRPC reflection is not served: {e}");
     }
@@ -172,6 +194,16 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for CountedCall<F> {
     }
 }
 
+/// Serves a call, whose trailers are to have a load report.
+async fn report_load(
+    call: impl Future<Output = Response<GrpcBody>>,
+    report: DemandedReport,
+) -> Response<GrpcBody> {
+    let mut response = call.await;
+    report.add_to_call(&mut response);
+    response
+}
+
 /// Size of the future of a call, of which a client may have many: with hyper's part the task of a
 /// call takes at most 2 KiB.
 const MAX_CALL: usize = 1536;
@@ -223,7 +255,15 @@ impl GrpcRouter {
         received_ns: u64,
     ) -> (bool, RoutedCall<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
         let delays = self.hooks.as_ref().and_then(|hooks| hooks.delays(kind.is_inference()));
-        let (waits, call) = self.route(kind, request, received_ns);
+        let report = kind
+            .is_inference()
+            .then(|| self.context.demanded_report(request.headers(), ReportFormat::Binary))
+            .flatten();
+        let (waits, mut call) = self.route(kind, request, received_ns);
+        if let Some(report) = report {
+            let reported = report_load(call, report);
+            call = RoutedCall::Boxed { response: Box::pin(reported) };
+        }
         let Some(delays) = delays else { return (waits, call) };
         (waits, RoutedCall::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
     }

@@ -10,6 +10,7 @@ use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_base::stats::{DurationSum, FailureReason};
 use trtserver_config::log::LogControl;
 use trtserver_config::{ControlMode, ServerSettings};
+use trtserver_load_report::LoadReporter;
 use trtserver_models::lifecycle::{IndexEntry, ModelControl};
 use trtserver_models::{LookupError, ModelTable, OpenVersion};
 use trtserver_request::RequestSequence;
@@ -32,6 +33,8 @@ pub struct FrontendContext {
     pub log: LogControl,
     /// Decides which requests are traced.
     pub tracer: Arc<Tracer>,
+    /// Measures how busy the models are, for load balancers.
+    pub load_reporter: Arc<LoadReporter>,
     /// The last number of a stream of v2.
     pub stream_numbers: Arc<AtomicU64>,
     /// Checks requests; `None` if all may be served, or were checked.

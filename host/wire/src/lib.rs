@@ -31,6 +31,7 @@ pub mod grpc;
 pub mod http;
 mod infallible_response;
 pub mod listener;
+pub mod load_reports;
 pub mod regions;
 mod request_id;
 pub mod shared_memory;

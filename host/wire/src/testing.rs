@@ -8,6 +8,7 @@ use trtserver_base::stats::{BatchExecution, VersionStats};
 use trtserver_base::timer::DeadlineTimer;
 use trtserver_config::ServerSettings;
 use trtserver_config::log::LogControl;
+use trtserver_load_report::LoadReporter;
 use trtserver_models::testing::served_by;
 use trtserver_models::{Model, ModelTable, ModelVersion, OpenInstances, OpenResources};
 use trtserver_proto::v2::ModelConfig;
@@ -27,10 +28,14 @@ pub fn context(
     let state = ServerState::new();
     state.set_phase(ServerPhase::Ready);
     let log = LogControl::new(&settings.log);
+    let (models, state) = (Arc::new(table), Arc::new(state));
+    let (of_models, of_state) = (Arc::clone(&models), Arc::clone(&state));
+    let reporter = LoadReporter::new(of_models, of_state, settings.queue_wait_target, None);
     Arc::new(FrontendContext {
         settings: Arc::new(settings),
-        models: Arc::new(table),
-        state: Arc::new(state),
+        models,
+        state,
+        load_reporter: Arc::new(reporter),
         endpoints: Default::default(),
         shared_memory: Default::default(),
         control: Default::default(),

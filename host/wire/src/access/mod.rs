@@ -68,6 +68,7 @@ pub fn groups_of_rpc(path: &str) -> &'static [ApiGroup] {
         }
         (_, "ModelConfig") => &[ModelConfig],
         (_, "ModelStatistics") => &[Statistics],
+        ("xds.service.orca.v3.OpenRcaService", _) => &[Metrics],
         (_, "Status") => STATUS_V1,
         (
             _,

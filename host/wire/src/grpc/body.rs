@@ -3,6 +3,7 @@
 use crate::chunks;
 use crate::chunks::{Chunk, ChunkList, Chunks};
 use crate::http::body::BoxError;
+use crate::load_reports::DemandedReport;
 use crate::unread::{ConnectionUnread, MIN_COUNTED};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -21,6 +22,8 @@ pub struct GrpcBody {
     kind: BodyKind,
     /// Dropped with the body, once it was sent or discarded.
     sent: Option<SendTrace>,
+    /// Goes into the trailers.
+    report: Option<Box<DemandedReport>>,
 }
 
 enum BodyKind {
@@ -33,12 +36,17 @@ enum BodyKind {
 
 impl GrpcBody {
     fn with_kind(kind: BodyKind) -> Self {
-        Self { kind, sent: None }
+        Self { kind, sent: None, report: None }
     }
 
     /// Notes in a trace when the body was sent.
     pub fn trace(&mut self, sent: SendTrace) {
         self.sent = Some(sent);
+    }
+
+    /// Adds a load report to the trailers.
+    pub fn report_load(&mut self, report: DemandedReport) {
+        self.report = Some(Box::new(report));
     }
 
     pub fn empty() -> Self {
@@ -101,19 +109,29 @@ impl Body for GrpcBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
-        match &mut self.kind {
+        let Self { kind, report, .. } = &mut *self;
+        match kind {
             BodyKind::Message(chunks) => {
                 if let Some(chunk) = chunks.next() {
                     return Poll::Ready(Some(Ok(Frame::data(chunk))));
                 }
-                self.kind = BodyKind::Empty;
+                *kind = BodyKind::Empty;
                 let mut trailers = HeaderMap::with_capacity(1);
                 trailers.insert(STATUS, HeaderValue::from_static("0"));
+                if let Some(report) = report.take() {
+                    report.add_to(&mut trailers);
+                }
                 Poll::Ready(Some(Ok(Frame::trailers(trailers))))
             }
             BodyKind::Empty => Poll::Ready(None),
             BodyKind::Tonic(body, unread) => {
-                let frame = Pin::new(body).poll_frame(cx);
+                let mut frame = Pin::new(body).poll_frame(cx);
+                if let Poll::Ready(Some(Ok(frame))) = &mut frame
+                    && let Some(trailers) = frame.trailers_mut()
+                    && let Some(report) = report.take()
+                {
+                    report.add_to(trailers);
+                }
                 frame.map(|frame| {
                     frame.map(|frame| match frame {
                         Ok(frame) => Ok(frame.map_data(|data| counted(data, unread.as_ref()))),

@@ -37,6 +37,19 @@ pub(super) const GENERAL: &[FlagSpec] = &[
          stop sending requests before the shutdown refuses them",
     ),
     flag_spec(
+        "load-reports",
+        FlagKind::Choice(&["asked", "always", "off"]),
+        "asked",
+        "Which responses to inference have a load report of ORCA: those whose request asks for one, or all",
+    ),
+    flag_spec(
+        "queue-wait-target-ms",
+        FlagKind::Int { min: 1, max: 86_400_000 },
+        "100",
+        "The wait in a queue that is still good, for the utilization in load reports; models whose queue has a timeout \
+         are measured by that",
+    ),
+    flag_spec(
         "strict-readiness",
         FlagKind::Bool,
         "true",

@@ -27,13 +27,14 @@ impl LoadMetrics {
         }
     }
 
-    /// Adds the report, unless a metric that it needs is missing.
-    pub async fn add_to(self, headers: &mut HeaderMap) {
+    /// Adds the report; false if a metric that it needs is missing.
+    pub async fn add_to(self, headers: &mut HeaderMap) -> bool {
         let read = || trtserver_metrics::backend_metric_values(FAMILY, LABEL);
         let report = self.report(&tokio::task::spawn_blocking(read).await.unwrap_or_default());
-        if let Some(value) = report.and_then(|report| HeaderValue::try_from(report).ok()) {
-            headers.insert(METRICS, value);
-        }
+        let value = report.and_then(|report| HeaderValue::try_from(report).ok());
+        let is_reported = value.is_some();
+        headers.extend(value.map(|value| (METRICS, value)));
+        is_reported
     }
 
     fn report(self, values: &[(String, f64)]) -> Option<String> {

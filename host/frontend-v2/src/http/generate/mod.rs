@@ -23,6 +23,7 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_base::state::InFlightGuard;
+use trtserver_load_report::ReportFormat;
 use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_request_trace::{ActiveTrace, TraceWire};
 use trtserver_wire::context::FrontendContext;
@@ -49,6 +50,7 @@ pub async fn serve_generate<B: ReceivedBody>(
     let in_flight = ctx.state.begin_request();
     let connection = body.connection();
     let load_metrics = LoadMetrics::requested(&headers);
+    let report = ctx.demanded_report(&headers, ReportFormat::Text);
     let mut trace = None;
     let found = find_for_inference(ctx, name, version).and_then(|served| {
         trace = ctx
@@ -88,8 +90,12 @@ pub async fn serve_generate<B: ReceivedBody>(
         Err(error) => Err(count_refused(&served, trace.as_ref(), received_ns, error)),
     };
     let mut response = result.unwrap_or_else(|error| http_response::error_response(&error));
-    if let Some(load_metrics) = load_metrics {
-        load_metrics.add_to(response.headers_mut()).await;
+    let is_reported = match load_metrics {
+        Some(load_metrics) => load_metrics.add_to(response.headers_mut()).await,
+        None => false,
+    };
+    if let Some(report) = report.filter(|_| !is_reported) {
+        report.add_to(response.headers_mut());
     }
     traced_response(trace, response)
 }
