@@ -45,17 +45,22 @@ const SECOND: Duration = Duration::from_secs(1);
 /// millisecond unless they are stopped.
 const REFRESH_LIMIT: Duration = Duration::from_millis(100);
 
+/// Where the page reads.
+pub struct MetricsSources {
+    pub models: Arc<ModelTable>,
+    pub gpus: Option<Arc<GpuMetrics>>,
+    /// Of each listener with TLS.
+    pub tls: Vec<Arc<TlsStats>>,
+    pub access: Option<Arc<AccessStats>>,
+    pub telemetry: TelemetryStats,
+    pub load: Arc<LoadReporter>,
+}
+
 /// What the page shows.
 pub struct MetricsPage {
-    models: Arc<ModelTable>,
-    gpus: Option<Arc<GpuMetrics>>,
+    sources: MetricsSources,
     cpus: Option<CpuMetrics>,
     latency: LatencySettings,
-    /// Of each listener with TLS.
-    tls: Vec<Arc<TlsStats>>,
-    access: Option<Arc<AccessStats>>,
-    telemetry: TelemetryStats,
-    load: Arc<LoadReporter>,
     process: CachedReading<Vec<MetricFamily>>,
     /// The allocator counts its blocks for some milliseconds when there are many.
     heap: CachedReading<Option<HeapUsage>>,
@@ -64,42 +69,32 @@ pub struct MetricsPage {
 }
 
 impl MetricsPage {
-    /// `cpus`: with the machine's memory and CPUs, which are read once in `interval`.
-    pub fn new(
-        models: Arc<ModelTable>,
-        gpus: Option<Arc<GpuMetrics>>,
-        cpus: bool,
-        interval: Duration,
-        latency: LatencySettings,
-        tls: Vec<Arc<TlsStats>>,
-        access: Option<Arc<AccessStats>>,
-        telemetry: TelemetryStats,
-        load: Arc<LoadReporter>,
-    ) -> Self {
-        let cpus = cpus.then(|| CpuMetrics::new(interval));
+    /// `cpus`: with the machine's memory and CPUs, which are read once in this interval.
+    pub fn new(sources: MetricsSources, cpus: Option<Duration>, latency: LatencySettings) -> Self {
+        let cpus = cpus.map(CpuMetrics::new);
         let (process, heap, cache) =
             (CachedReading::new(SECOND), CachedReading::new(SECOND), CachedReading::new(SECOND));
-        Self { models, gpus, cpus, latency, tls, access, telemetry, load, process, heap, cache }
+        Self { sources, cpus, latency, process, heap, cache }
     }
 
     /// All metrics. Families without series are omitted.
     pub fn text(&self, format: MetricsFormat) -> String {
         metric::refresh_metrics(Instant::now() + REFRESH_LIMIT);
-        let mut families = model::model_families(&self.models, &self.latency);
+        let MetricsSources { models, gpus, tls, access, telemetry, load } = &self.sources;
+        let mut families = model::model_families(models, &self.latency);
         families.extend(budget::budget_families());
-        families
-            .extend(memory::memory_families(&self.models, self.heap.get(heap::read_heap_usage)));
+        families.extend(memory::memory_families(models, self.heap.get(heap::read_heap_usage)));
         families.extend(self.process.get(process::read_process_families));
         families.extend(repository::repository_families(
-            &self.models,
-            self.cache.get(|| self.models.cache_usage()),
+            models,
+            self.cache.get(|| models.cache_usage()),
         ));
         families.extend(self.cpus.iter().flat_map(CpuMetrics::families));
-        families.extend(self.gpus.iter().flat_map(|gpus| gpus.families()));
-        families.extend(tls::tls_families(&self.tls));
-        families.extend(self.access.iter().flat_map(|stats| access::access_families(stats)));
-        families.extend(load_families::server_families(&self.load.report()));
-        families.extend(telemetry::telemetry_families(&self.telemetry));
+        families.extend(gpus.iter().flat_map(|gpus| gpus.families()));
+        families.extend(tls::tls_families(tls));
+        families.extend(access.iter().flat_map(|stats| access::access_families(stats)));
+        families.extend(load_families::server_families(&load.report()));
+        families.extend(telemetry::telemetry_families(telemetry));
         families.extend(metric::gather_metrics());
         families.retain(|f| !f.get_metric().is_empty());
         text::encode_families(&families, format)

@@ -83,7 +83,7 @@ use trtserver_config::{ControlMode, ServerSettings};
 use trtserver_device::DeviceSettings;
 use trtserver_isolation::ProcessLauncher;
 use trtserver_load_report::{GpuUtilization, LoadReporter};
-use trtserver_metrics::{GpuMetrics, MetricsPage};
+use trtserver_metrics::{GpuMetrics, MetricsPage, MetricsSources};
 use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
@@ -244,15 +244,15 @@ impl Server {
             reloads.push(FileReload { what: "the auth file is", asked });
         }
         let page = settings.allow_metrics.then(|| {
-            let models = Arc::clone(&context.models);
-            Arc::new(metrics_endpoint::create_page(
-                &settings,
-                models,
-                tls.stats(),
-                access.stats,
-                telemetry.stats(),
-                (Arc::clone(&context.load_reporter), gpus),
-            ))
+            let sources = MetricsSources {
+                models: Arc::clone(&context.models),
+                gpus,
+                tls: tls.stats(),
+                access: access.stats,
+                telemetry: telemetry.stats(),
+                load: Arc::clone(&context.load_reporter),
+            };
+            Arc::new(metrics_endpoint::create_page(&settings, sources))
         });
         let mut server = Self {
             host: Arc::new(host),

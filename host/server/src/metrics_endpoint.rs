@@ -7,13 +7,9 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValu
 use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
-use trtserver_base::access_stats::AccessStats;
-use trtserver_base::tls_stats::TlsStats;
 use trtserver_config::ServerSettings;
 use trtserver_device::GpuDriver;
-use trtserver_load_report::LoadReporter;
-use trtserver_metrics::{GpuMetrics, MetricsFormat, MetricsPage, TelemetryStats};
-use trtserver_models::ModelTable;
+use trtserver_metrics::{GpuMetrics, MetricsFormat, MetricsPage, MetricsSources};
 use trtserver_wire::compression::Coding;
 use trtserver_wire::http::accept::{accept_items, accepted_coding};
 use trtserver_wire::http::body::ResponseBody;
@@ -26,20 +22,10 @@ pub fn open_gpu_metrics(settings: &ServerSettings) -> Option<Arc<GpuMetrics>> {
     GpuMetrics::open(settings.metrics_interval / 2, uuids.collect()).map(Arc::new)
 }
 
-/// The page of a server with these settings. `tls`: of each listener with TLS. `access`: of
-/// the access check.
-pub fn create_page(
-    settings: &ServerSettings,
-    models: Arc<ModelTable>,
-    tls: Vec<Arc<TlsStats>>,
-    access: Option<Arc<AccessStats>>,
-    telemetry: TelemetryStats,
-    (load, gpus): (Arc<LoadReporter>, Option<Arc<GpuMetrics>>),
-) -> MetricsPage {
-    let interval = settings.metrics_interval / 2;
-    let latency = settings.latency_metrics.clone();
-    let cpus = settings.allow_cpu_metrics;
-    MetricsPage::new(models, gpus, cpus, interval, latency, tls, access, telemetry, load)
+/// The page of a server with these settings.
+pub fn create_page(settings: &ServerSettings, sources: MetricsSources) -> MetricsPage {
+    let cpus = settings.allow_cpu_metrics.then_some(settings.metrics_interval / 2);
+    MetricsPage::new(sources, cpus, settings.latency_metrics.clone())
 }
 
 /// Gathers the page on a thread of its own: NVML and the allocator may take milliseconds.
