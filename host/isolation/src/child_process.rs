@@ -13,10 +13,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Error, Result};
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_plugin_host::host_api;
 use trtserver_plugin_host::host_api::metric::MetricSource;
 use trtserver_plugin_host::shared_objects;
@@ -28,7 +29,12 @@ const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 
 /// The running children, for changes of the log level and requests for metrics.
 #[derive(Default)]
-pub struct RunningProcesses(Mutex<Vec<Weak<Process>>>);
+pub struct RunningProcesses {
+    all: Mutex<Vec<Weak<Process>>>,
+    /// Counts of lines that were left out of the log appear at its deadlines; without it, with the
+    /// next line.
+    timer: OnceLock<&'static DeadlineTimer>,
+}
 
 /// A child process, for the thread that started it. Dropping it kills and reaps the child.
 pub struct ChildProcess {
@@ -76,7 +82,7 @@ pub fn spawn_child(
         }
     };
     let (control, receiver) = wire::split_socket(ours);
-    let process = Process::new(label, pidfd, control);
+    let process = Process::new(label, pidfd, control, running.timer.get().copied());
     let (ended, output) = mpsc::channel();
     let mut started = ChildProcess {
         process,
@@ -96,7 +102,7 @@ pub fn spawn_child(
     started.control = Some(started.thread("control", move || {
         control::read_control_messages(receiver, &process, write_timeout)
     })?);
-    let mut running = running.0.lock();
+    let mut running = running.all.lock();
     running.retain(|process| process.strong_count() > 0);
     running.push(Arc::downgrade(&started.process));
     // Under the lock: a change of the level is either in the handshake or sent after it.
@@ -107,9 +113,14 @@ pub fn spawn_child(
 }
 
 impl RunningProcesses {
+    /// For the processes that are started from now on. Set once.
+    pub fn use_timer(&self, timer: &'static DeadlineTimer) {
+        let _ = self.timer.set(timer);
+    }
+
     /// Sends the log level of backends to all.
     pub fn send_log_level(&self, level: u32) {
-        for process in self.0.lock().iter() {
+        for process in self.all.lock().iter() {
             if let Some(process) = process.upgrade() {
                 // Without blocking: a child that does not read must not delay the others.
                 process.try_notify(control_request::RequestKind::LogLevel(level));
@@ -120,7 +131,7 @@ impl RunningProcesses {
 
 impl MetricSource for RunningProcesses {
     fn refresh(&self, deadline: Instant) {
-        let processes: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let processes: Vec<_> = self.all.lock().iter().filter_map(Weak::upgrade).collect();
         let asked: Vec<_> = processes
             .iter()
             .filter_map(|process| Some((process, process.ask_for_metrics()?)))
@@ -164,7 +175,7 @@ impl ChildProcess {
             let _ = control.join();
         }
         let _ = self.output.recv_timeout(OUTPUT_GRACE);
-        self.process.end_log();
+        self.process.report_omitted_lines();
         let removed = self.shared_objects.remove();
         if removed > 0 {
             let label = &self.process.label;

@@ -5,6 +5,7 @@ use crate::model::ProcessModel;
 use crate::one_shot;
 use std::sync::Arc;
 use trtserver_base::error::Result;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::backend_facts::{BackendFacts, OpenFacts};
 use trtserver_plugin_host::child_processes::{BackendSettings, ChildProcesses, IsolatedModel};
@@ -26,6 +27,12 @@ impl Default for ProcessLauncher {
 }
 
 impl ProcessLauncher {
+    /// Log lines that a process may not write are counted in the log some seconds later, by this
+    /// timer.
+    pub fn use_timer(&self, timer: &'static DeadlineTimer) {
+        self.running.use_timer(timer);
+    }
+
     /// Sends the log level of backends to all running children.
     pub fn send_log_level(&self, level: u32) {
         self.running.send_log_level(level);

@@ -54,6 +54,11 @@ impl LogRate {
         Some(self.take_omitted())
     }
 
+    /// The line that was just omitted is the first since the last one that was logged.
+    pub fn omits_first(&self) -> bool {
+        self.omitted.lines == 1
+    }
+
     /// What was not logged since the last line that was.
     pub fn take_omitted(&mut self) -> OmittedLines {
         std::mem::take(&mut self.omitted)

@@ -10,11 +10,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use trtserver_base::clock::now_ns;
 use trtserver_base::ledger::ProcessMemory;
+use trtserver_base::timer::{DeadlineCallback, DeadlineTimer};
 use trtserver_plugin_host::load_priority;
 use trtserver_request_trace::current::RemoteTraces;
 
@@ -22,6 +24,8 @@ use trtserver_request_trace::current::RemoteTraces;
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 /// Interval at which a waiting thread checks whether the response is still needed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// When the number of lines that were left out of the log appears, if no other line comes before.
+const OMITTED_AFTER: Duration = Duration::from_secs(2);
 
 /// A child process, shared by all that communicate with it.
 pub struct Process {
@@ -34,6 +38,9 @@ pub struct Process {
     next_number: AtomicU64,
     pub tail: StderrTail,
     log_rate: Mutex<LogRate>,
+    /// Calls when lines have been left out.
+    timer: Option<&'static DeadlineTimer>,
+    me: Weak<Process>,
     /// Why the host killed it.
     kill_reason: Mutex<Option<KillReason>>,
     /// It has responded to a request successfully.
@@ -46,8 +53,13 @@ pub struct Process {
 
 impl Process {
     /// A process that was started; `control` sends to it.
-    pub fn new(label: &str, pidfd: OwnedFd, control: Sender) -> Arc<Self> {
-        Arc::new(Self {
+    pub fn new(
+        label: &str,
+        pidfd: OwnedFd,
+        control: Sender,
+        timer: Option<&'static DeadlineTimer>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
             label: label.to_owned(),
             pidfd,
             control,
@@ -55,6 +67,8 @@ impl Process {
             next_number: AtomicU64::new(1),
             tail: StderrTail::default(),
             log_rate: Mutex::new(LogRate::new(Instant::now())),
+            timer,
+            me: Weak::clone(me),
             kill_reason: Mutex::new(None),
             responded: AtomicBool::new(false),
             late_metrics: Mutex::new(None),
@@ -64,13 +78,19 @@ impl Process {
 
     /// Whether a line of so many bytes, which it printed or logged, is logged.
     pub fn admits_line(&self, bytes: usize) -> bool {
-        // The lock is not held while a line is written.
-        let admitted = self.log_rate.lock().admit(bytes, Instant::now());
+        let mut rate = self.log_rate.lock();
+        let admitted = rate.admit(bytes, Instant::now());
+        let first = admitted.is_none() && rate.omits_first();
+        // Not held while a line is written.
+        drop(rate);
+        if let Some(timer) = self.timer.filter(|_| first) {
+            timer.schedule(now_ns() + OMITTED_AFTER.as_nanos() as u64, self.me.clone());
+        }
         admitted.inspect(|omitted| self.report_omitted(*omitted)).is_some()
     }
 
-    /// Logs what was left out, when no more lines come.
-    pub fn end_log(&self) {
+    /// Logs what was left out, when no more lines come, or none has for a while.
+    pub fn report_omitted_lines(&self) {
         let omitted = self.log_rate.lock().take_omitted();
         self.report_omitted(omitted);
     }
@@ -233,7 +253,13 @@ impl Process {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
         let (ours, theirs) = wire::socket_pair().unwrap();
-        (Self::new("fake", pidfd, wire::split_socket(ours).0), theirs)
+        (Self::new("fake", pidfd, wire::split_socket(ours).0, None), theirs)
+    }
+}
+
+impl DeadlineCallback for Process {
+    fn on_deadline(&self) {
+        self.report_omitted_lines();
     }
 }
 

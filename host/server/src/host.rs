@@ -34,6 +34,7 @@ impl Host {
         decode_workers::start_workers(settings.decode_thread_count)
             .map_err(|e| format!("cannot start the decode workers: {e}"))?;
         let timer = DeadlineTimer::leak();
+        launcher.use_timer(timer);
         let upkeep = upkeep::start_upkeep(timer)
             .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
         let max_calls = settings.connections.max_open_calls.unwrap_or(usize::MAX);

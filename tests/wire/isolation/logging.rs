@@ -11,6 +11,20 @@ fn ended(server: &Running) -> String {
     server.wait().stderr
 }
 
+/// Lines of the flood of a model that are in the log, and those that were left out.
+fn count_lines(log: &str, model: &str) -> (usize, usize) {
+    let name = format!("model {model}:1");
+    let (mut logged, mut left_out) = (0, 0);
+    for line in log.lines().filter(|line| line.contains(&name)) {
+        logged += usize::from(line.contains("\"logged ") || line.contains("\"printed "));
+        if let Some((text, _)) = line.split_once(" lines of ") {
+            let number = text.rsplit('"').next().and_then(|number| number.parse::<usize>().ok());
+            left_out += number.unwrap_or(0);
+        }
+    }
+    (logged, left_out)
+}
+
 #[test]
 fn flood_of_lines_is_limited_on_every_way_and_counted() {
     let server = Server::new()
@@ -26,19 +40,18 @@ fn flood_of_lines_is_limited_on_every_way_and_counted() {
     for (model, flood, _) in floods {
         assert_eq!(server.infer(model, flood).status, 200, "{model}");
     }
+    // By itself: the models log nothing after this.
+    for (model, _, sent) in floods {
+        server.poll_until("the number of lines that were left out", |server| {
+            let (logged, left_out) = count_lines(&server.log(), model);
+            logged + left_out >= sent
+        });
+    }
     let log = ended(&server);
     // 20,000 lines of each would be 18 MB.
     assert!(log.len() < floods.len() * MAX_LOG, "{} bytes", log.len());
     for (model, _, sent) in floods {
-        let of_model: Vec<&str> =
-            log.lines().filter(|line| line.contains(&format!("model {model}:1"))).collect();
-        let is_flood = |line: &&&str| line.contains("\"logged ") || line.contains("\"printed ");
-        let logged = of_model.iter().filter(is_flood).count();
-        let left_out = of_model.iter().filter_map(|line| {
-            let (text, _) = line.split_once(" lines of ")?;
-            text.rsplit('"').next()?.parse::<usize>().ok()
-        });
-        let left_out: usize = left_out.sum();
+        let (logged, left_out) = count_lines(&log, model);
         assert!((100..5000).contains(&logged), "{model}: {logged}");
         // What the process says when it closes is left out, too.
         let all = logged + left_out;
