@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::set_fields::set_fields;
-use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_instance_group::Kind;
+use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
 use super::ConfigWarning;
 use super::platforms::ENSEMBLE;
@@ -143,11 +144,7 @@ const TABLE: &[FieldRow] = &[
         "optimization",
         &["gather_kernel_buffer_threshold"],
     ),
-    field_row(
-        Nothing("the inputs of a batch are copied when the batch is complete"),
-        "optimization",
-        &["eager_batching"],
-    ),
+    field_row(Unless(no_copy_ahead), "optimization", &["eager_batching"]),
     field_row(
         Server,
         "sequence_batching",
@@ -252,6 +249,13 @@ const TABLE: &[FieldRow] = &[
 
 const QUEUE_POLICY: &[&str] =
     &["timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size"];
+
+/// Whether a backend on a GPU takes its inputs there, the instance says when it is opened.
+fn no_copy_ahead(config: &ModelConfig) -> Option<&'static str> {
+    let on_gpu = |group: &ModelInstanceGroup| group.kind() == Kind::Gpu;
+    (!config.instance_group.iter().any(on_gpu))
+        .then_some("inputs are copied ahead to GPUs, and the model has no instance of KIND_GPU")
+}
 
 fn no_file(config: &ModelConfig) -> Option<&'static str> {
     (config.platform == ENSEMBLE).then_some(NO_FILE)

@@ -101,6 +101,11 @@ fn settings_that_nothing_uses_are_named() {
         ),
         ("backend: 'b' optimization { eager_batching: false }", levels, &[]),
         (
+            "backend: 'b' instance_group { kind: KIND_GPU } optimization { eager_batching: true }",
+            levels,
+            &[],
+        ),
+        (
             "backend: 'b' optimization { cuda { graphs: true graph_spec { batch_size: 1
              input { key: 'a' value { dim: 1 } } } } }",
             levels,

@@ -25,7 +25,7 @@ mod testing;
 pub mod version_dirs;
 pub mod version_policy;
 
-pub use check::{check_config, check_trtis_rules, histogram_buckets};
+pub use check::{check_config, check_trtis_rules, histogram_buckets, named_states};
 pub use complete::complete_config;
 pub use detect::{FileProbe, PlatformCandidate, VersionListing};
 pub use error::{ConfigError, ConfigFault, ConfigPart, ConfigWarning};

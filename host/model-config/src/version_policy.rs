@@ -14,7 +14,7 @@ pub struct SelectedVersions {
 }
 
 /// The versions that `policy` selects among `existing`. A policy without a choice is the default,
-/// latest 1; so is "latest 0", as in TRTIS 0.12, because a model without versions is of no use.
+/// latest 1. `latest {}` asks for no version, as in Triton and in TRTIS from 1.0 on.
 pub fn select_versions(policy: &ModelVersionPolicy, existing: &[i64]) -> SelectedVersions {
     let mut versions = existing.to_vec();
     versions.sort_unstable();
@@ -31,7 +31,7 @@ pub fn select_versions(policy: &ModelVersionPolicy, existing: &[i64]) -> Selecte
         }
         choice => {
             let count = match choice {
-                Some(PolicyChoice::Latest(latest)) => latest.num_versions.max(1),
+                Some(PolicyChoice::Latest(latest)) => latest.num_versions,
                 _ => 1,
             };
             let keep = usize::try_from(count).unwrap_or(usize::MAX);

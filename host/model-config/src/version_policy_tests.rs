@@ -8,7 +8,7 @@ fn policy_selects_existing_versions_and_names_missing_ones() {
     type Row = (&'static str, &'static [i64], &'static [i64], &'static [i64]);
     let rows: &[Row] = &[
         ("", &[1, 3, 2], &[3], &[]),
-        ("latest {}", &[1, 3, 2], &[3], &[]),
+        ("latest {}", &[1, 3, 2], &[], &[]),
         ("latest { num_versions: 2 }", &[1, 3, 10, 2], &[3, 10], &[]),
         ("latest { num_versions: 4000000000 }", &[7, 5, 7], &[5, 7], &[]),
         ("all {}", &[3, 1, 2], &[1, 2, 3], &[]),

@@ -96,7 +96,7 @@ enum {
   TRTS_BACKEND_USES_GATHER = 8,      /* it gathers every input of a batch into one block */
   TRTS_BACKEND_OWN_STREAM = 16,      /* it uses CUDA streams of its own and none of the host's */
   TRTS_BACKEND_MUST_ISOLATE = 32,    /* models run in a child process unless the operator says otherwise */
-  TRTS_BACKEND_SECONDARY_DEVICES = 64, /* it uses trts_instance_desc.secondary; else they are refused */
+  TRTS_BACKEND_SECONDARY_DEVICES = 64, /* it uses trts_instance_desc.secondary; else they have no effect, with a warning */
   /* it reads optimization.execution_accelerators and refuses accelerators that it does not support; without this
      flag the host refuses all */
   TRTS_BACKEND_ACCELERATORS = 128,

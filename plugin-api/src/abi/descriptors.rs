@@ -135,7 +135,7 @@ pub mod backend_flags {
     pub const OWN_STREAM: u32 = 16;
     /// Its models run in a child process unless the operator says otherwise.
     pub const MUST_ISOLATE: u32 = 32;
-    /// It uses the secondary devices of an instance; else the host refuses them.
+    /// It uses the secondary devices of an instance; else the host warns that they have no effect.
     pub const SECONDARY_DEVICES: u32 = 64;
     /// It reads `optimization.execution_accelerators` and refuses accelerators that it does not
     /// support. Without this flag the host refuses all.

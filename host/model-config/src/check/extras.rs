@@ -13,7 +13,9 @@ pub(super) fn check_extras(config: &ModelConfig) -> Vec<ConfigError> {
 
 fn check_warmup(config: &ModelConfig) -> Result<(), ConfigError> {
     let model = &config.name;
-    for (name, input) in config.model_warmup.iter().flat_map(|sample| &sample.inputs) {
+    // Samples of batch size 0 are skipped, whatever they hold.
+    let samples = config.model_warmup.iter().filter(|sample| sample.batch_size > 0);
+    for (name, input) in samples.flat_map(|sample| &sample.inputs) {
         if input.dims.iter().any(|&dim| dim < 0) {
             return refuse_config(format!(
                 "warmup setting expects all variable-size dimensions are specified for input \

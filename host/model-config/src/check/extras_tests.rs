@@ -17,7 +17,9 @@ fn check_errors(rows: &[(&str, &str)]) {
 #[test]
 fn warmup_rules() {
     let input = |fields: &str| {
-        format!("model_warmup {{ name: 's' inputs {{ key: 'i' value {{ {fields} }} }} }}")
+        format!(
+            "model_warmup {{ name: 's' batch_size: 1 inputs {{ key: 'i' value {{ {fields} }} }} }}"
+        )
     };
     check_errors(&[
         (&input("dims: 1 zero_data: true"), ""),
@@ -26,6 +28,7 @@ fn warmup_rules() {
             "warmup setting expects all variable-size dimensions are specified for input 'i' \
              for m",
         ),
+        (&input("").replace("batch_size: 1", ""), ""),
         (&input("dims: 1"), "warmup setting expects input 'i' to have input_data_type set for m"),
     ]);
 }

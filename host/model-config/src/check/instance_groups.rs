@@ -5,7 +5,7 @@ use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
-use super::super::{ConfigError, InstanceSupport, MachineFacts};
+use super::super::{ConfigError, ConfigWarning, InstanceSupport, MachineFacts};
 use super::refuse_config;
 
 /// Each instance is a thread and may hold a copy of the model: more than `max` of them in all
@@ -33,6 +33,21 @@ pub(super) fn check_instance_groups(
         )));
     }
     refused
+}
+
+/// A warning for secondary devices that the backend does not use: they offload a part of the work,
+/// and responses are the same without.
+pub(super) fn unused_devices(
+    config: &ModelConfig,
+    support: &InstanceSupport,
+) -> Option<ConfigWarning> {
+    let mut groups = config.instance_group.iter();
+    groups.find(|group| !group.secondary_devices.is_empty())?;
+    let field = "instance_group.secondary_devices".to_owned();
+    let message =
+        format!("'{field}' has no effect: backend '{}' does not use them", support.backend);
+    (!support.declares(backend_flags::SECONDARY_DEVICES))
+        .then_some(ConfigWarning { field, message })
 }
 
 fn check_instance_group(
@@ -80,12 +95,6 @@ fn check_instance_group(
                 kind.as_str_name()
             ),
         });
-    }
-    if !group.secondary_devices.is_empty() && !support.declares(backend_flags::SECONDARY_DEVICES) {
-        return refuse_config(format!(
-            "{subject} specifies secondary devices, which backend '{}' does not use",
-            support.backend
-        ));
     }
     let count = group.count;
     if count < 1 {

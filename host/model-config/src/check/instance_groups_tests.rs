@@ -210,13 +210,17 @@ fn gpus_below_the_minimum_compute_capability_are_not_used() {
 }
 
 #[test]
-fn secondary_devices_need_a_backend_that_uses_them() {
-    let group = "instance_group { secondary_devices { kind: KIND_NVDLA device_id: 1 } }";
+fn secondary_devices_have_no_effect_without_a_backend_that_uses_them() {
     let uses = InstanceSupport::every_kind();
     let does_not = InstanceSupport { backend: "b".to_owned(), flags: 0, ..uses.clone() };
-    assert_eq!(placed(group, &machine(&[0]), &uses), Ok(vec![(Kind::Gpu, vec![0])]));
-    assert_eq!(
-        placed(group, &machine(&[0]), &does_not).unwrap_err(),
-        "specifies secondary devices, which backend 'b' does not use"
-    );
+    for device in ["", "kind: KIND_NVDLA device_id: 1"] {
+        let group = format!("instance_group {{ secondary_devices {{ {device} }} }}");
+        for (support, warned) in [(&uses, false), (&does_not, true)] {
+            assert_eq!(placed(&group, &machine(&[0]), support), Ok(vec![(Kind::Gpu, vec![0])]));
+            let warning = unused_devices(&parse(&group), support).map(|warning| warning.message);
+            let text =
+                "'instance_group.secondary_devices' has no effect: backend 'b' does not use them";
+            assert_eq!(warning, warned.then(|| text.to_owned()), "{group}");
+        }
+    }
 }

@@ -29,6 +29,7 @@ use super::{ConfigError, ConfigPart, ConfigWarning, InstanceSupport, MachineFact
 pub(super) use unsupported::unsupported_fields;
 
 pub use metrics::histogram_buckets;
+pub use states::named_states;
 pub use trtis_rules::check_trtis_rules;
 
 /// Checks a normalised configuration. Returns warnings of settings without effect, and of
@@ -80,6 +81,8 @@ pub fn check_config(
         return Err(refused);
     }
     warnings.extend(batching::without_effect(config));
+    warnings.extend(states::empty_states(config));
+    warnings.extend(instance_groups::unused_devices(config, support));
     warnings.extend(accelerators::idle_accelerators(config));
     warnings.extend(fields::without_effect(config, support.flags));
     Ok(warnings)

@@ -91,6 +91,7 @@ fn implicit_state_rules() {
     };
     for (fields, expected) in [
         (state("data_type: TYPE_FP32 dims: 1"), ""),
+        ("state {}".to_owned(), ""),
         (initial("name: 'n' data_type: TYPE_FP32 dims: [ 3, 2 ] zero_data: true"), ""),
         (
             "state { input_name: 'i' data_type: TYPE_FP32 dims: 1 }".to_owned(),

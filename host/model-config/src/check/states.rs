@@ -1,10 +1,27 @@
 //! Checks of implicit states of sequence batching (docs/protocol/v2.md §4.11).
 
-use super::super::ConfigError;
+use super::super::{ConfigError, ConfigWarning};
 use super::refuse_config;
 use std::collections::HashSet;
+use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_sequence_batching::{InitialState, State};
 use trtserver_proto::v2::{DataType, ModelConfig, ModelSequenceBatching};
+
+/// The states of a configuration. An empty message is none, as in Triton, which loads such a model.
+pub fn named_states(sequence: &ModelSequenceBatching) -> impl Iterator<Item = &State> {
+    sequence.state.iter().filter(|state| **state != State::default())
+}
+
+/// A warning for empty states.
+pub(super) fn empty_states(config: &ModelConfig) -> Option<ConfigWarning> {
+    let Some(SchedulingChoice::SequenceBatching(sequence)) = &config.scheduling_choice else {
+        return None;
+    };
+    let field = "sequence_batching.state".to_owned();
+    let message = format!("'{field}' has no effect where it is empty: it names no tensors");
+    (named_states(sequence).count() < sequence.state.len())
+        .then_some(ConfigWarning { field, message })
+}
 
 pub(super) fn check_states(
     config: &ModelConfig,
@@ -12,7 +29,7 @@ pub(super) fn check_states(
 ) -> Result<(), ConfigError> {
     let model = &config.name;
     let (mut inputs, mut outputs) = (HashSet::new(), HashSet::new());
-    for state in &sequence.state {
+    for state in named_states(sequence) {
         let input = &state.input_name;
         if input.is_empty() || state.output_name.is_empty() {
             return refuse_config(format!(

@@ -8,6 +8,7 @@ mod states;
 
 use super::load_limits::LoadMemory;
 use trtserver_base::error::Result;
+use trtserver_model_config::named_states;
 use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_queue_policy as wire;
@@ -60,7 +61,7 @@ impl SchedulingPlan {
                     scheduling.in_order = oldest.preserve_ordering;
                 }
                 let controls = controls::add_sequence_controls(sequence, signature);
-                for state in &sequence.state {
+                for state in named_states(sequence) {
                     let spec = states::add_implicit_states(state, signature, places, memory)?;
                     signature.states.push(spec);
                 }
