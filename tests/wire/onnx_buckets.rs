@@ -4,6 +4,8 @@
 use crate::onnx_gpu::{logged, parameter, server};
 use serde_json::{Value, json};
 use trtserver_tests::fakes::Fakes;
+use trtserver_tests::grpc::{INFER, field};
+use trtserver_tests::http2::{Client, call_headers, message};
 use trtserver_tests::{Response, Running, Server};
 
 const ON_GPU: &str = "instance_group { kind: KIND_GPU }\n";
@@ -80,6 +82,11 @@ fn rows(server: &Running, model: &str) -> [Option<f64>; 2] {
     })
 }
 
+fn padding_in_statistics(server: &Running, model: &str) -> Option<u64> {
+    let statistics = server.get(&format!("/v2/models/{model}/stats")).json();
+    statistics["model_stats"][0]["padding_rows"].as_u64()
+}
+
 #[track_caller]
 fn leaves_nothing(server: Running, fakes: &Fakes) {
     assert!(server.stop().success());
@@ -114,6 +121,7 @@ fn each_session_runs_one_batch_size_as_a_graph() {
     // 3 of 4, 5, 6 and 7 of 8, and the same for the last 3 and 5.
     let padding = 1 + 3 + 2 + 1 + 1 + 3;
     assert_eq!(rows(&server, "m"), [Some(f64::from(36 + 25)), Some(f64::from(padding))]);
+    assert_eq!(padding_in_statistics(&server, "m"), Some(padding));
     leaves_nothing(server, &fakes);
 }
 
@@ -154,6 +162,7 @@ fn without_prepared_sizes_the_library_sees_every_change() {
     assert_eq!(logged(&fakes, &["run CUDA", "changed=true"]).len(), 2);
     assert_eq!(rows(&server, "m"), [None, None]);
     assert!(!server.log().contains("batches are formed for"));
+    assert_eq!(padding_in_statistics(&server, "m"), None);
     leaves_nothing(server, &fakes);
 }
 
@@ -177,6 +186,7 @@ fn five_requests_run_as_one_batch_of_eight_when_the_delay_ends() {
         server.poll_until("rows of the batch", |server| {
             rows(server, model) == [Some(5.0), Some(3.0)]
         });
+        assert_eq!(padding_in_statistics(&server, model), Some(3), "{model}");
     }
     leaves_nothing(server, &fakes);
 }
@@ -360,6 +370,26 @@ fn adds_large(server: &Running, first: f32) {
     }
 }
 
+/// The same over gRPC.
+#[track_caller]
+fn adds_large_over_grpc(server: &Running, first: f32) {
+    let mut shape = vec![1];
+    trtserver_proto_wire::put_varint(&mut shape, ELEMENTS as u64);
+    let input = |name: &[u8]| [field(1, name), field(2, b"FP32"), field(3, &shape)].concat();
+    let values = || (0..ELEMENTS).flat_map(move |i| (first + i as f32).to_le_bytes());
+    let raw = field(7, &values().collect::<Vec<u8>>());
+    let (a, b) = (field(5, &input(b"A")), field(5, &input(b"B")));
+    let request = message(&[field(1, b"large"), a, b, raw.clone(), raw].concat());
+    let mut client = Client::open_wide(server.grpc());
+    let call = client.call(&call_headers(INFER[0]));
+    client.send(call, &request, true);
+    let ended = client.end(call);
+    let sums: Vec<u8> =
+        (0..ELEMENTS).flat_map(|i| (2.0 * (first + i as f32)).to_le_bytes()).collect();
+    assert_eq!(ended.status, Some(0));
+    assert!(ended.body.windows(64).any(|window| window == &sums[sums.len() - 64..]));
+}
+
 /// The first body finds no pinned block of its size, and the third finds it in use: the source of a
 /// copy is kept until the next batch. From then on there are two.
 #[test]
@@ -377,6 +407,16 @@ fn large_bodies_for_a_gpu_are_received_into_pinned_memory() {
     leaves_nothing(running, &fakes);
     let tensors = 2 * 4 * ELEMENTS as u64;
     assert_eq!(fakes.reported("pinned_upload_bytes"), 4 * tensors);
+    // Each tensor of a gRPC message has a block of its own: the first message finds none, and only
+    // one is pinned at a time.
+    let fakes = Fakes::new();
+    let running = model(server(&fakes), ON_GPU).start();
+    for first in 0..6u16 {
+        adds_large_over_grpc(&running, first.into());
+    }
+    leaves_nothing(running, &fakes);
+    let pinned = fakes.reported("pinned_upload_bytes");
+    assert!((4..12).contains(&(pinned / (4 * ELEMENTS as u64))), "{pinned} bytes");
     // Without room in the pool, and for an instance on the CPU, bodies are received as before.
     let fakes = Fakes::new();
     for (flag, more) in [

@@ -75,6 +75,7 @@ fn message(
         last_inference: counters.last_inference_ms,
         inference_count: counters.inference_count,
         execution_count: counters.execution_count,
+        padding_rows: counters.padding_rows,
         inference_stats: Some(InferStatistics {
             success: duration(&total.success),
             // Requests refused before they were queued are failures in v1 only.

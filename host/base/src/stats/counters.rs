@@ -70,6 +70,8 @@ pub struct VersionCounters {
     pub executions: BTreeMap<u32, ExecutionCounters>,
     pub inference_count: u64,
     pub execution_count: u64,
+    /// Rows with which backends filled batches up to sizes that they are prepared for.
+    pub padding_rows: u64,
     /// Requests that were handed to an instance.
     pub started: u64,
     /// Started requests that failed.
@@ -123,6 +125,7 @@ impl VersionCounters {
         }
         self.inference_count += other.inference_count;
         self.execution_count += other.execution_count;
+        self.padding_rows += other.padding_rows;
         self.started += other.started;
         self.failed_executing += other.failed_executing;
         self.refused.merge(&other.refused);

@@ -12,6 +12,8 @@ pub struct BatchExecution {
     pub shard: usize,
     /// Sum of the requests' batch sizes.
     pub rows: u32,
+    /// Rows that the backend adds to them.
+    padding: u32,
     pub start_ns: u64,
     /// When inputs were ready and outputs began, as the backend reports; 0 until then.
     compute_ns: AtomicU64,
@@ -110,12 +112,22 @@ impl BatchExecution {
             outstanding: Arc::clone(outstanding),
             shard,
             rows,
+            padding: 0,
             start_ns,
             compute_ns: AtomicU64::new(0),
             output_ns: AtomicU64::new(0),
             credited: AtomicBool::new(false),
             parts: Mutex::default(),
         }
+    }
+
+    /// The backend adds this many rows.
+    pub fn with_padding(self, padding: u32) -> Self {
+        Self { padding, ..self }
+    }
+
+    pub(super) fn padding(&self) -> u32 {
+        self.padding
     }
 
     /// The part of the batch that begins with the request at `first`: an execution of its own for
@@ -127,6 +139,7 @@ impl BatchExecution {
             outstanding: Arc::clone(&self.outstanding),
             shard: self.shard,
             rows,
+            padding: 0,
             start_ns,
             compute_ns: AtomicU64::new(0),
             output_ns: AtomicU64::new(0),

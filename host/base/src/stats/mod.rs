@@ -177,6 +177,7 @@ impl VersionStats {
             e.compute_infer.add(infer);
             e.compute_output.add(output);
             counters.execution_count += 1;
+            counters.padding_rows += u64::from(execution.padding());
         }
         counters.inference_count += u64::from(batch.max(1));
         counters.last_inference_ms = wall_ms();

@@ -142,6 +142,9 @@ fn write_model_statistics(out: &mut Vec<u8>, m: &ModelStatistics) {
         write_nested_object(o.key("batch_closed"), |o| {
             m.batch_closed.iter().for_each(|(reason, count)| o.plain(reason, count));
         });
+        if m.padding_rows > 0 {
+            o.plain("padding_rows", m.padding_rows);
+        }
         if !m.warmup_stats.is_empty() {
             write_nested_object(o.key("warmup_stats"), |o| {
                 m.warmup_stats.iter().for_each(|(sample, s)| duration(o.key(sample), Some(*s)));
