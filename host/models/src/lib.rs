@@ -3,7 +3,8 @@
 //! [`ModelTable`] maps name and version to an open version, read without a lock. [`lifecycle`]
 //! draws the states of a version and the steps of a load; a replaced version closes after its last
 //! user. [`instance`] runs one OS thread for each instance. [`poll`] watches files and decides,
-//! purely, what is due once it has settled. [`ensemble`] opens ensembles after their steps.
+//! purely, what is due once it has settled: once names, sizes and times of the files, their
+//! fingerprint, have not changed for the settle time. [`ensemble`] opens ensembles after their steps.
 //! [`memory`] reports memory by model, version and use.
 
 #![forbid(unsafe_code)]

@@ -16,6 +16,7 @@ use trtserver_base::ledger::LedgerOwner;
 use trtserver_model_config::model_id;
 use trtserver_model_store::CacheReport;
 use trtserver_plugin_host::Backends;
+use trtserver_request::buffer::InputPool;
 
 /// Maps model names to their versions; look-ups take no lock.
 #[derive(Default)]
@@ -72,6 +73,8 @@ impl TableModels {
 pub struct InputMemory {
     /// Shared with the process of an isolated model; `None` for a local one.
     pub arena: Option<Arc<Arena>>,
+    /// Pinned memory for large inputs of a model whose instances are on GPUs.
+    pub pool: Option<Arc<dyn InputPool>>,
     /// What the inputs are entered under in the ledger.
     pub owner: LedgerOwner,
 }
@@ -199,6 +202,7 @@ impl ModelTable {
         let model = models.get(name).ok()?;
         let memory = |served: &OpenVersion| InputMemory {
             arena: served.arena.clone(),
+            pool: served.input_pool.clone(),
             owner: served.signature.owner,
         };
         let version = version.and_then(|number| model.versions.get(&number));

@@ -58,6 +58,10 @@ enum BufferOrigin {
     Arena(#[allow(dead_code, reason = "returns the block when dropped")] ArenaBlock),
 }
 
+/// Bodies and fields of messages from this length on are received into an [`InputPool`]: smaller
+/// tensors are staged for the device anyway.
+pub const POOLED_INPUT: usize = 256 << 10;
+
 /// Memory in which large requests for some model are best received, such as pinned memory. Its size
 /// is limited.
 pub trait InputPool: Send + Sync {

@@ -5,7 +5,8 @@
 //! instance threads to sleep. Which requests form a batch is decided by a batcher ([`batcher`]):
 //! dynamic, sequence direct or sequence oldest. Batchers are pure: requests and the time go in, a
 //! batch or the next time to look comes out, so that their tests are tables on a fake clock.
-//! [`inline`] lets a network thread run an idle instance. [`ensemble`] submits steps to the queues
+//! A delay hook, environment variables of public test suites, holds a model back until enough
+//! requests wait. [`inline`] lets a network thread run an idle instance. [`ensemble`] submits steps to the queues
 //! of other models.
 
 #![forbid(unsafe_code)]

@@ -242,7 +242,7 @@ impl Worker {
                 }
             }
         }
-        if !requests.is_empty() {
+        if !requests.is_empty() && self.runner().place_inputs(instance, requests, None) {
             self.runner().execute(instance, hold, id, requests, &execution);
         }
     }

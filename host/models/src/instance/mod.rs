@@ -1,5 +1,6 @@
 //! Instances: how many a model has and where, and the thread that executes each of them.
 
+mod copy_ahead;
 pub mod group;
 pub mod limit;
 pub mod load_cancel;

@@ -20,6 +20,7 @@ use trtserver_base::request_id::enter_all;
 use trtserver_base::stats::{BatchExecution, OutstandingExecutions, VersionStats};
 use trtserver_device::{GpuDevice, InstanceStreams, LostWatch};
 use trtserver_plugin_api::abi::extensions::BatchSize;
+use trtserver_plugin_host::batch::gpu::InputCopies;
 use trtserver_plugin_host::child_processes::IsolatedInstance;
 use trtserver_plugin_host::load_priority;
 use trtserver_plugin_host::load_priority::LowPriority;
@@ -60,6 +61,8 @@ pub struct InstanceWorker {
     /// A batch waits for all responses of the one before, since it may contain the next requests of
     /// the same sequences.
     pub one_at_a_time: bool,
+    /// The configuration asks for `eager_batching`.
+    pub eager: bool,
     /// Requests get any number of responses, whose times are counted.
     pub decoupled: bool,
     /// How long a closing instance waits for outstanding requests.
@@ -218,6 +221,9 @@ impl InstanceWorker {
         let mut context = self.batch_context();
         let mut batch = RequestBatch::default();
         let _guard = PanicGuard(Arc::clone(&self.queue));
+        if self.copies_ahead(instance) {
+            self.serve_copying_ahead(instance, &mut context);
+        }
         while self.queue.take(self.ordinal, &mut batch) {
             self.run_batch(instance, &mut context, &mut batch, true);
             context.outstanding.wait_at_most(self.max_outstanding(), None);
@@ -275,7 +281,7 @@ impl InstanceWorker {
     }
 
     /// Executes what was taken from the queue. The thread must not wait long unless it `may_wait`.
-    fn run_batch(
+    pub(super) fn run_batch(
         &self,
         instance: &mut BackendInstance,
         context: &mut BatchContext,
@@ -303,7 +309,7 @@ impl InstanceWorker {
     }
 
     /// Executions that may be outstanding when the next one begins.
-    fn max_outstanding(&self) -> usize {
+    pub(super) fn max_outstanding(&self) -> usize {
         if self.one_at_a_time {
             return 0;
         }
@@ -331,8 +337,12 @@ impl InstanceWorker {
         // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
         let count = requests.len() as u32;
-        let BatchContext { hold, outstanding, last, close_reason } = context;
-        let new = || BatchExecution::new(self.ordinal, count, rows, now_ns(), outstanding);
+        let BatchContext { hold, outstanding, last, close_reason, copied } = context;
+        let padding = padding_rows(instance.batch_sizes(), rows);
+        let new = || {
+            let new = BatchExecution::new(self.ordinal, count, rows, now_ns(), outstanding);
+            new.with_padding(padding)
+        };
         let execution = BatchExecution::next(last, new);
         let mut traced = false;
         for request in requests.iter() {
@@ -348,6 +358,9 @@ impl InstanceWorker {
             traced.then(|| request_tracing::trace_batch(requests, id, name, *close_reason));
         match instance {
             BackendInstance::Local(here) => {
+                if !self.runner().place_inputs(here, requests, copied.take()) {
+                    return;
+                }
                 self.runner().execute(here, hold, id, requests, &execution)
             }
             BackendInstance::Isolated(remote) => remote.execute(id, requests, may_wait),
@@ -365,7 +378,7 @@ impl InstanceWorker {
         });
     }
 
-    fn runner(&self) -> Runner<'_> {
+    pub(super) fn runner(&self) -> Runner<'_> {
         Runner { name: &self.plan.name, signature: &self.signature, names: &self.names }
     }
 }
@@ -383,6 +396,8 @@ pub(super) struct BatchContext {
     pub hold: FrameHold,
     pub outstanding: Arc<OutstandingExecutions>,
     last: Option<Arc<BatchExecution>>,
+    /// Inputs that are in GPU memory already, or are being copied there.
+    pub(super) copied: Option<InputCopies>,
     /// Why the batch was closed: an index of `CLOSE_REASONS`.
     close_reason: Option<usize>,
 }
@@ -453,6 +468,12 @@ impl Drop for PanicGuard {
             self.0.take_out_of_service();
         }
     }
+}
+
+/// What an instance that is prepared for these sizes adds to a batch.
+fn padding_rows(sizes: &[BatchSize], rows: u32) -> u32 {
+    // They are ascending.
+    sizes.iter().find(|size| size.rows >= rows).map_or(0, |size| size.rows - rows)
 }
 
 /// Requests and their rows, without null and warm-up requests.

@@ -307,6 +307,7 @@ impl VersionBuilder {
                 progress: Some(Arc::clone(progress)),
                 stats: Arc::clone(&version.stats),
                 one_at_a_time: self.scheduling.one_at_a_time(),
+                eager: self.config.optimization.as_ref().is_some_and(|o| o.eager_batching),
                 decoupled,
                 drain: self.drain,
                 batch_numbers: Arc::clone(&self.batch_numbers),

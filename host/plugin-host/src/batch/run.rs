@@ -3,6 +3,7 @@
 
 use super::alignment::align_inputs;
 use super::frame::FrameHold;
+use super::gpu::InputCopies;
 use super::views::{TensorNames, ViewOptions};
 use crate::model::LocalInstance;
 use std::sync::Arc;
@@ -19,7 +20,36 @@ pub struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Executes `requests` as batch `id`. The backend may respond later.
+    /// Puts the inputs where the backend takes them; `copied` are those of a batch that was copied
+    /// ahead. Requests whose inputs find no place are failed and removed; false if none is left.
+    pub fn place_inputs(
+        &self,
+        instance: &LocalInstance,
+        requests: &mut Vec<InferRequest>,
+        copied: Option<InputCopies>,
+    ) -> bool {
+        let align = instance.backend().facts.align;
+        match (instance.gpu().filter(|gpu| gpu.takes_inputs()), copied) {
+            (None, _) => align_inputs(requests, align),
+            (Some(gpu), None) => gpu.place_inputs(requests, self.signature, align),
+            (Some(gpu), Some(copied)) => gpu.use_copies(requests, &copied),
+        }
+        !requests.is_empty()
+    }
+
+    /// Begins to copy the inputs of a batch that is executed later; `None` if the instance takes
+    /// none in GPU memory.
+    pub fn copy_inputs(
+        &self,
+        instance: &LocalInstance,
+        requests: &mut Vec<InferRequest>,
+    ) -> Option<InputCopies> {
+        let align = instance.backend().facts.align;
+        let gpu = instance.gpu().filter(|gpu| gpu.takes_inputs())?;
+        Some(gpu.copy_inputs(requests, self.signature, align))
+    }
+
+    /// Executes `requests`, whose inputs are placed, as batch `id`. The backend may respond later.
     pub fn execute(
         &self,
         instance: &mut LocalInstance,
@@ -28,14 +58,6 @@ impl Runner<'_> {
         requests: &mut Vec<InferRequest>,
         execution: &Arc<BatchExecution>,
     ) {
-        let align = instance.backend().facts.align;
-        match instance.gpu().filter(|gpu| gpu.takes_inputs()) {
-            None => align_inputs(requests, align),
-            Some(gpu) => gpu.place_inputs(requests, self.signature, align),
-        }
-        if requests.is_empty() {
-            return;
-        }
         let options =
             ViewOptions { signature: self.signature, names: self.names, gpu: instance.gpu() };
         hold.fill(id, requests, &options, execution);

@@ -122,6 +122,13 @@ impl QueueInstances {
         self.all.iter().any(|instance| !instance.retired)
     }
 
+    /// Another instance asks for a batch at once, or sleeps.
+    pub(super) fn any_free_beside(&self, instance: usize) -> bool {
+        use InstanceState::{Draining, Idle, Waking};
+        let mut others = self.all.iter().enumerate().filter(|(other, _)| *other != instance);
+        others.any(|(_, other)| !other.retired && matches!(other.state, Idle | Waking | Draining))
+    }
+
     pub(super) fn any_idle(&self) -> bool {
         !self.idle.is_empty()
     }

@@ -1,6 +1,6 @@
 //! Unit tests of the queue as a whole: order, sequences, wake-ups, response order, controls.
 
-use super::testing::{MS, batching, dynamic, error, ids, request, serve};
+use super::testing::{MS, batching, dynamic, error, ids, request, serve, wait_until};
 use super::*;
 use crate::SequenceControls;
 use crate::batcher::CloseReason;
@@ -72,6 +72,30 @@ fn active_sequences_are_those_whose_end_has_not_arrived() {
     assert!(!queue.has_sequence(&RequestSequence::default()));
     submit(sequence("a", false, true));
     assert_eq!((queue.active_sequences(), queue.waiting()), (0, 3));
+}
+
+#[test]
+fn batch_is_taken_ahead_unless_another_instance_could_begin_it() {
+    let queue = dynamic(DynamicSettings::default(), 2, false);
+    let (mut batch, mut next) = (RequestBatch::default(), RequestBatch::default());
+    for id in ["a", "b", "c", "d"] {
+        queue.submit(request(id).0);
+    }
+    assert!(queue.take(0, &mut batch));
+    assert!(queue.take_ahead(0, &mut next), "the other instance executes");
+    assert_eq!((ids(&batch), ids(&next)), (vec!["a"], vec!["b"]));
+    // The other instance has done its work and waits.
+    assert!(queue.take(1, &mut batch) && queue.take(1, &mut batch));
+    let waiting = std::thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || queue.take(1, &mut RequestBatch::default())
+    });
+    wait_until(|| queue.has_idle_instance());
+    assert!(!queue.take_ahead(0, &mut next) && next.requests.is_empty());
+    queue.close();
+    assert!(!waiting.join().unwrap());
+    queue.retire(0, &Error::unavailable("broken"));
+    assert!(!queue.take_ahead(0, &mut next), "the instance is retired");
 }
 
 #[test]

@@ -73,6 +73,17 @@ impl RequestQueue {
         }
     }
 
+    /// Takes the batch after the one that `instance` is about to execute, if it is ready and no
+    /// other instance could begin it.
+    pub fn take_ahead(&self, instance: usize, batch: &mut RequestBatch) -> bool {
+        let free = self.lock().instances.any_free_beside(instance);
+        if free {
+            batch.requests.clear();
+            return false;
+        }
+        self.take_ready(instance, batch)
+    }
+
     /// Takes a batch for `instance`, which this thread runs inline. False when there is none now:
     /// the run has ended.
     pub(crate) fn take_inline(&self, instance: usize, now: u64, batch: &mut RequestBatch) -> bool {

@@ -17,17 +17,13 @@ use trtserver_base::budget::{
     BudgetExhaustion, MemoryReservation, ReservationGrowth, SMALL, request_memory,
 };
 use trtserver_base::ledger::MemoryTag;
-use trtserver_request::buffer::{ALIGN, AlignedBuf, AllocError, InputPool};
+use trtserver_request::buffer::{ALIGN, AlignedBuf, AllocError, InputPool, POOLED_INPUT};
 
 /// Chunked bodies in more pieces than this are refused if the pieces are small.
 pub const MAX_CHUNKS: usize = 1 << 16;
 
 /// A body is drawn from the memory budget in steps of at least this size.
 const PAID_STEP: usize = 256 << 10;
-
-/// Bodies from this length on are received into [`BodySpec::pool`]: smaller tensors are staged for
-/// the device anyway.
-const POOLED_BODY: usize = 256 << 10;
 
 /// What is known of a body before it is read.
 #[derive(Clone, Copy, Default)]
@@ -130,7 +126,7 @@ pub async fn collect_body<B: ReceivedBody>(
             if request_memory().counts_address_space() {
                 pay(&mut reservation, len).await.map_err(exhausted)?;
             }
-            let pool = spec.pool.filter(|_| len >= POOLED_BODY);
+            let pool = spec.pool.filter(|_| len >= POOLED_INPUT);
             let pooled = pool.and_then(|pool| AlignedBuf::try_in_pool(pool, len, spec.tag));
             let allocated = pooled.or_else(|| AlignedBuf::try_for_input(spec.arena, len, spec.tag));
             let mut allocated = allocated.ok_or(BodyError::OutOfMemory(AllocError::System(len)))?;

@@ -5,8 +5,9 @@
 //! *copy in* and makes *compute* wait for them. The backend queues its work on *compute* and
 //! returns. `download` makes *copy out* wait for it, copies the outputs, and the completion thread
 //! sends the responses. Nothing waits on the instance's thread, so with `max_in_flight` 2 the
-//! inputs of the next batch are copied while this one computes. Memory is freed in the order of the
-//! stream that uses it last.
+//! inputs of the next batch are copied while this one computes. Where a backend waits for its work,
+//! the inputs of the next batch are copied before (`copy_inputs`), and *compute* waits for them when
+//! that batch begins (`use_copies`). Memory is freed in the order of the stream that uses it last.
 
 mod download;
 pub mod pinned_inputs;
@@ -14,6 +15,7 @@ mod resident;
 mod upload;
 
 pub use download::DeviceOutput;
+pub use upload::InputCopies;
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;

@@ -86,6 +86,11 @@ pub(super) fn identity(batch: *mut Batch, stream: &CudaStream) {
         .unwrap();
 }
 
+fn data_when_settled(gpu: &Arc<GpuInstance>, responses: &RecordedResponses) -> Bytes {
+    settle(gpu);
+    data(responses)
+}
+
 pub(super) fn data(responses: &RecordedResponses) -> Bytes {
     single_response(responses).outputs[0].data.payload().clone()
 }
@@ -243,6 +248,49 @@ fn next_batch_is_copied_while_one_computes() {
     assert_eq!((copied_in.len(), computed.len(), copied_out.len()), (3, 3, 3), "{lines}");
     assert!(copied_in[1] < computed[0], "{lines}");
     assert!(copied_out[0] < computed[1], "{lines}");
+}
+
+#[test]
+fn copies_of_the_next_batch_hold_up_nothing_of_this_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let fake = FakeCuda::new(&[("DELAY_US", "20000"), ("LOG", log.to_str().unwrap())]);
+    let gpu = instance(&fake, false);
+    let model = signature(8);
+    let (next, _next) = one(&model, 1, &[3.0, 4.0]);
+    let (unused, _unused) = one(&model, 1, &[5.0, 6.0]);
+    let (mut next, mut unused) = (vec![next], vec![unused]);
+    let (this, responses) = one(&model, 1, &[1.0, 2.0]);
+    let mut copies = None;
+    with_batch_on(Some(&gpu), vec![this], |batch| {
+        copies = Some(gpu.copy_inputs(&mut next, &model, 0));
+        // A batch that is copied and never executed, as when its instance breaks.
+        drop(gpu.copy_inputs(&mut unused, &model, 0));
+        unused.clear();
+        identity(batch, &gpu.streams.compute);
+        send(batch);
+    });
+    assert_eq!(data_when_settled(&gpu, &responses), floats(&[1.0, 2.0]));
+    gpu.use_copies(&mut next, &copies.unwrap());
+    let mut read = [0; 8];
+    let TensorData::Placed(slice) = &next[0].inputs[0].data else { panic!("not on the device") };
+    assert_eq!(slice.location(), gpu.location());
+    slice.memory().owner().read(slice.offset(), &mut read).unwrap();
+    assert_eq!(floats(&[3.0, 4.0]), read[..]);
+    next.clear();
+    settle(&gpu);
+    // Streams by number: 1 compute, 2 copy in.
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let place = |word: &str, nth: usize| {
+        let mut found = lines.lines().enumerate().filter(|(_, line)| line.contains(word));
+        found.nth(nth).map(|(place, _)| place).unwrap_or_else(|| panic!("{word}: {lines}"))
+    };
+    assert!(place(" begin copy 1 ", 0) < place(" end copy 2 ", 2), "{lines}");
+    drop(gpu);
+    let report = fake.report();
+    for fault in ["device_blocks", "double_frees", "bad_handles"] {
+        assert_eq!(report[fault], 0, "{fault}");
+    }
 }
 
 #[test]

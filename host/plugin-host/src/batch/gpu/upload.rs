@@ -3,7 +3,9 @@
 
 use super::super::alignment::{check_strings, keeps_batch};
 use super::{CopySource, GpuInstance};
+use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_device::{CudaEvent, DeviceMemory, GpuStreams, PinnedMemory};
@@ -37,28 +39,63 @@ impl GpuInstance {
         signature: &ModelSignature,
         align: usize,
     ) {
+        let copies = self.copy_inputs(requests, signature, align);
+        self.use_copies(requests, &copies);
+    }
+
+    /// Makes the work that is queued from now on for `requests` wait for their copies.
+    pub fn use_copies(&self, requests: &mut Vec<InferRequest>, copies: &InputCopies) {
+        let awaited = copies.blocks.iter().try_for_each(|block| block.wait_on_compute());
+        if let Err(e) = awaited {
+            fail_all(requests, &self.fault(e));
+        }
+    }
+
+    /// As [`GpuInstance::place_inputs`], for a batch that begins later: nothing waits for the copies
+    /// before [`GpuInstance::use_copies`].
+    pub fn copy_inputs(
+        &self,
+        requests: &mut Vec<InferRequest>,
+        signature: &ModelSignature,
+        align: usize,
+    ) -> InputCopies {
         self.prune_sources();
+        let mut copies = InputCopies::default();
         let parts = match self.prepare(requests, signature, align) {
             Ok(parts) => parts,
-            Err(e) => return fail_all(requests, &self.fault(e)),
+            Err(e) => {
+                fail_all(requests, &self.fault(e));
+                return copies;
+            }
         };
         if parts.is_empty() {
-            return;
+            return copies;
         }
         let uploaded = self.upload(requests, &parts);
         // While the device copies.
         self.streams.device.pinned().pin_wanted(self.streams.device.context());
-        let Err(e) = uploaded else { return };
+        let e = match uploaded {
+            Ok(block) => {
+                copies.blocks.extend(block);
+                return copies;
+            }
+            Err(e) => e,
+        };
         if e.code != Code::ResourceExhausted || requests.len() == 1 || keeps_batch(requests) {
-            return fail_all(requests, &self.fault(e));
+            fail_all(requests, &self.fault(e));
+            return copies;
         }
         let mut at = 0;
         while at < requests.len() {
             match self.upload_one(&mut requests[at], signature, align) {
-                Ok(()) => at += 1,
+                Ok(block) => {
+                    copies.blocks.extend(block);
+                    at += 1;
+                }
                 Err(e) => drop(requests.remove(at).responder.finish(Err(self.fault(e)))),
             }
         }
+        copies
     }
 
     fn upload_one(
@@ -66,7 +103,7 @@ impl GpuInstance {
         request: &mut InferRequest,
         signature: &ModelSignature,
         align: usize,
-    ) -> Result<()> {
+    ) -> Result<Option<Arc<InputBlock>>> {
         let requests = std::slice::from_mut(request);
         let parts = self.prepare(requests, signature, align)?;
         self.upload(requests, &parts)
@@ -113,8 +150,13 @@ impl GpuInstance {
         Ok(parts)
     }
 
-    fn upload(&self, requests: &mut [InferRequest], parts: &[TensorCopy]) -> Result<()> {
-        let Some(last) = parts.last() else { return Ok(()) };
+    /// Queues the copies of these parts; `None` if there are none.
+    fn upload(
+        &self,
+        requests: &mut [InferRequest],
+        parts: &[TensorCopy],
+    ) -> Result<Option<Arc<InputBlock>>> {
+        let Some(last) = parts.last() else { return Ok(None) };
         let tag = requests[last.request].context().signature.owner.tag(LedgerHolder::Input);
         let total = last.offset + last.len;
         let (streams, device) = (&self.streams, self.streams.device);
@@ -142,15 +184,15 @@ impl GpuInstance {
         };
         let source = CopySource { copied: Arc::clone(&ready), _memory: (staging, kept) };
         self.sources.lock().push_back(source);
-        ready.block(&streams.compute)?;
-        // The last work that uses the block is on the compute stream.
+        // The last work that uses the block is on the compute stream, which waits for the copies.
         memory.release_on(&streams.compute);
-        let block = Arc::new(InputBlock { memory, ready, streams: Arc::clone(streams) });
+        let (awaited, streams) = (AtomicBool::new(false), Arc::clone(streams));
+        let block = Arc::new(InputBlock { memory, ready, awaited, streams });
         for (at, request) in requests.iter_mut().enumerate() {
             let of_request = parts.iter().filter(|part| part.request == at);
             replace(request, of_request, &block, self.location());
         }
-        Ok(())
+        Ok(Some(block))
     }
 
     /// Queues the copies to the block at `to`: of the staging block, or part by part. Returns the
@@ -248,12 +290,39 @@ fn fail_all(requests: &mut Vec<InferRequest>, error: &Error) {
     }
 }
 
+/// Copies of the inputs of a batch, complete or not.
+#[derive(Default)]
+pub struct InputCopies {
+    /// One, unless requests were copied one by one because memory was short.
+    blocks: SmallVec<[Arc<InputBlock>; 1]>,
+}
+
 /// The device memory of a batch's inputs.
 struct InputBlock {
     memory: DeviceMemory,
     /// The copies are complete.
     ready: Arc<CudaEvent>,
+    /// The compute stream waits for them.
+    awaited: AtomicBool,
     streams: Arc<GpuStreams>,
+}
+
+impl InputBlock {
+    fn wait_on_compute(&self) -> Result<()> {
+        self.ready.block(&self.streams.compute)?;
+        self.awaited.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for InputBlock {
+    fn drop(&mut self) {
+        // The memory is freed in the order of the compute stream: not while it is written. An error
+        // means that the device is lost.
+        if !*self.awaited.get_mut() {
+            let _ = self.wait_on_compute();
+        }
+    }
 }
 
 /// The inputs of one request, as owner of its tensors.
@@ -273,7 +342,7 @@ impl MemoryOwner for RequestInputs {
     }
 
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
-        let InputBlock { memory, ready, streams } = &*self.block;
+        let InputBlock { memory, ready, streams, .. } = &*self.block;
         ready.block(&streams.copy_out)?;
         // SAFETY: inside the block, which lives; the copy is complete before this returns.
         unsafe {

@@ -9,7 +9,7 @@ use trtserver_base::budget::{MemoryReservation, ReservationGrowth, SMALL, reques
 use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_models::InputMemory;
 use trtserver_proto_wire::{PartialVarint, Tag, WireType};
-use trtserver_request::buffer::AlignedBuf;
+use trtserver_request::buffer::{AlignedBuf, POOLED_INPUT};
 use trtserver_request::pool;
 
 /// Fields of at least this size get a block; the others stay in the buffers in which they arrived.
@@ -191,6 +191,12 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
     fn block(&mut self, length: usize) -> Option<AlignedBuf> {
         self.find_model(&Bytes::new());
         let arena = self.memory.as_ref().and_then(|memory| memory.arena.as_ref());
+        let pool = self.memory.as_ref().and_then(|memory| memory.pool.as_deref());
+        let pool = pool.filter(|_| length >= POOLED_INPUT);
+        if let Some(block) = pool.and_then(|pool| AlignedBuf::try_in_pool(pool, length, self.tag()))
+        {
+            return Some(block);
+        }
         if arena.is_none() && request_memory().counts_address_space() {
             return AlignedBuf::unwritten(length, self.tag()).ok();
         }

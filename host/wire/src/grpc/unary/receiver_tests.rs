@@ -27,7 +27,7 @@ fn message_of(inputs: usize, payloads: &[usize]) -> Vec<u8> {
 fn arrive(wire: &[u8], step: usize, arena: Option<&Arc<Arena>>) -> MessageBuf {
     let memory_of = |model: RequestedModel<'_>| {
         let arena = arena.filter(|_| model.name == "m").cloned();
-        Some(InputMemory { arena, owner: LedgerOwner::version(model.name, 1) })
+        Some(InputMemory { arena, pool: None, owner: LedgerOwner::version(model.name, 1) })
     };
     let mut arriving = MessageReceiver::new(&memory_of);
     wire.chunks(step).for_each(|chunk| arriving.push(Bytes::copy_from_slice(chunk)));
