@@ -36,7 +36,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
             }
             FlagStatus::Unsupported { off, feature } => {
                 if let Some(text) = outside(off) {
-                    if let Some(reason) = asks_for_nothing(name, values)? {
+                    if let Some(reason) = why_without_effect(name, values)? {
                         notes.push(StartNote::Warning(format!("--{name}={text}: {reason}")));
                         continue;
                     }
@@ -74,7 +74,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
 
 /// Why a flag of a feature that this server does not have changes nothing with its values; `None` if
 /// it would.
-fn asks_for_nothing(name: &str, values: &FlagValues) -> Result<Option<&'static str>, String> {
+fn why_without_effect(name: &str, values: &FlagValues) -> Result<Option<&'static str>, String> {
     Ok(match name {
         "rate-limit-resource" if values.text("rate-limit")? == "off" => {
             Some("no effect without --rate-limit=execution_count")

@@ -1,6 +1,8 @@
 //! Model repositories behind one trait: local directories, object stores.
 //!
-//! What comes after a store sees a plain local directory for each model.
+//! What comes after a store sees a plain local directory for each model. The model cache
+//! (`--model-cache-dir`) keeps the contents of objects on local disk as blobs, named by their
+//! SHA-256; a tree is a model directory that is made of hard links to them.
 
 #![forbid(unsafe_code)]
 
