@@ -3,9 +3,10 @@
 
 use crate::onnx_gpu::{logged, parameter, server};
 use serde_json::{Value, json};
+use trtserver_client::blocking::v2::BlockingClient;
+use trtserver_client::v2::{InferRequest, Input};
+use trtserver_client::{Bytes, Protocol, Settings};
 use trtserver_tests::fakes::Fakes;
-use trtserver_tests::grpc::{INFER, field};
-use trtserver_tests::http2::{Client, call_headers, message};
 use trtserver_tests::{Response, Running, Server};
 
 const ON_GPU: &str = "instance_group { kind: KIND_GPU }\n";
@@ -120,7 +121,7 @@ fn each_session_runs_one_batch_size_as_a_graph() {
     assert_eq!(logged(&fakes, &["changed=true"]), [""; 0]);
     // 3 of 4, 5, 6 and 7 of 8, and the same for the last 3 and 5.
     let padding = 1 + 3 + 2 + 1 + 1 + 3;
-    assert_eq!(rows(&server, "m"), [Some(f64::from(36 + 25)), Some(f64::from(padding))]);
+    assert_eq!(rows(&server, "m"), [Some(f64::from(36 + 25)), Some(padding as f64)]);
     assert_eq!(padding_in_statistics(&server, "m"), Some(padding));
     leaves_nothing(server, &fakes);
 }
@@ -373,21 +374,17 @@ fn adds_large(server: &Running, first: f32) {
 /// The same over gRPC.
 #[track_caller]
 fn adds_large_over_grpc(server: &Running, first: f32) {
-    let mut shape = vec![1];
-    trtserver_proto_wire::put_varint(&mut shape, ELEMENTS as u64);
-    let input = |name: &[u8]| [field(1, name), field(2, b"FP32"), field(3, &shape)].concat();
-    let values = || (0..ELEMENTS).flat_map(move |i| (first + i as f32).to_le_bytes());
-    let raw = field(7, &values().collect::<Vec<u8>>());
-    let (a, b) = (field(5, &input(b"A")), field(5, &input(b"B")));
-    let request = message(&[field(1, b"large"), a, b, raw.clone(), raw].concat());
-    let mut client = Client::open_wide(server.grpc());
-    let call = client.call(&call_headers(INFER[0]));
-    client.send(call, &request, true);
-    let ended = client.end(call);
-    let sums: Vec<u8> =
-        (0..ELEMENTS).flat_map(|i| (2.0 * (first + i as f32)).to_le_bytes()).collect();
-    assert_eq!(ended.status, Some(0));
-    assert!(ended.body.windows(64).any(|window| window == &sums[sums.len() - 64..]));
+    let settings = Settings::new(server.grpc()).protocol(Protocol::Grpc);
+    let client = BlockingClient::new(&settings).unwrap_or_else(|e| panic!("{e}"));
+    let values = |factor: f32| -> Vec<u8> {
+        (0..ELEMENTS).flat_map(|i| (factor * (first + i as f32)).to_le_bytes()).collect()
+    };
+    let input =
+        |name: &str| Input::new(name, "FP32", [1, ELEMENTS as i64], Bytes::from(values(1.0)));
+    let request = InferRequest::new("large").input(input("A")).input(input("B"));
+    let response = client.infer(&request).unwrap_or_else(|e| panic!("{e}"));
+    let sum = response.output("SUM").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(sum.data, values(2.0));
 }
 
 /// The first body finds no pinned block of its size, and the third finds it in use: the source of a

@@ -254,29 +254,30 @@ fn next_batch_is_copied_while_one_computes() {
 fn copies_of_the_next_batch_hold_up_nothing_of_this_one() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let fake = FakeCuda::new(&[("DELAY_US", "20000"), ("LOG", log.to_str().unwrap())]);
+    let fake = FakeCuda::new(&[("DELAY_US", "50000"), ("LOG", log.to_str().unwrap())]);
     let gpu = instance(&fake, false);
     let model = signature(8);
     let (next, _next) = one(&model, 1, &[3.0, 4.0]);
     let (unused, _unused) = one(&model, 1, &[5.0, 6.0]);
     let (mut next, mut unused) = (vec![next], vec![unused]);
     let (this, responses) = one(&model, 1, &[1.0, 2.0]);
-    let mut copies = None;
+    let (mut copies, mut dropped) = (None, None);
     with_batch_on(Some(&gpu), vec![this], |batch| {
         copies = Some(gpu.copy_inputs(&mut next, &model, 0));
-        // A batch that is copied and never executed, as when its instance breaks.
-        drop(gpu.copy_inputs(&mut unused, &model, 0));
-        unused.clear();
+        dropped = Some(gpu.copy_inputs(&mut unused, &model, 0));
         identity(batch, &gpu.streams.compute);
         send(batch);
     });
     assert_eq!(data_when_settled(&gpu, &responses), floats(&[1.0, 2.0]));
-    gpu.use_copies(&mut next, &copies.unwrap());
+    gpu.use_copies(&mut next, copies.as_ref().unwrap());
     let mut read = [0; 8];
     let TensorData::Placed(slice) = &next[0].inputs[0].data else { panic!("not on the device") };
     assert_eq!(slice.location(), gpu.location());
     slice.memory().owner().read(slice.offset(), &mut read).unwrap();
     assert_eq!(floats(&[3.0, 4.0]), read[..]);
+    // A batch that is copied and never executed frees its memory in order, too.
+    drop((copies, dropped));
+    unused.clear();
     next.clear();
     settle(&gpu);
     // Streams by number: 1 compute, 2 copy in.
