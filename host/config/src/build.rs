@@ -132,6 +132,7 @@ pub fn build_settings(
             per_connection: v.number("max-unread-per-connection")?,
             timeout: Duration::from_secs(v.number("unread-timeout-secs")?),
         },
+        ui: v.bool("ui")?,
         http_max_body_size: v.number("http-max-body-size")?,
         grpc_max_message_size: v.number("grpc-max-message-size")?,
         grpc_max_expanded_size: v.number("grpc-max-expanded-size")?,

@@ -109,6 +109,8 @@ pub struct ServerSettings {
     /// HTTP serves the health endpoints.
     pub http_health: bool,
     pub http_max_input_size: u64,
+    /// The status page is served, and the last lines of the log are kept for it.
+    pub ui: bool,
     /// Headers that are forwarded to models as parameters.
     pub http_header_forward: Option<HeaderPattern>,
     pub grpc_header_forward: Option<HeaderPattern>,

@@ -37,4 +37,4 @@ pub use normalise::{chooses_gpu, normalise_config};
 pub use platforms::{
     ENSEMBLE, PlatformDirectory, WHOLE_DIRECTORY, WHOLE_DIRECTORY_FILES, implied_backend,
 };
-pub use read::{FILE_NAME, MAX_BYTES, read_model_config, read_with_places};
+pub use read::{FILE_NAME, MAX_BYTES, read_model_config, read_with_places, read_with_text};

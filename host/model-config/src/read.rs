@@ -27,7 +27,15 @@ pub fn read_model_config(path: &Path) -> Result<Option<ModelConfig>, ConfigError
     .transpose()
 }
 
-/// As [`read`], with the places of the fields in the file.
+/// As [`read_model_config`], with the text of the file.
+pub fn read_with_text(path: &Path) -> Result<Option<(ModelConfig, String)>, ConfigError> {
+    let Some(text) = read_config_text(path)? else { return Ok(None) };
+    let config =
+        trtserver_proto::text::parse(strip_bom(&text)).map_err(|e| text_error(path, &e))?;
+    Ok(Some((config, text)))
+}
+
+/// As [`read_model_config`], with the places of the fields in the file.
 pub fn read_with_places(path: &Path) -> Result<Option<(ModelConfig, TextPlaces)>, ConfigError> {
     let read = read_config_text(path)?;
     read.map(|text| parse_with_places(strip_bom(&text)).map_err(|e| text_error(path, &e)))

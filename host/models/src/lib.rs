@@ -11,6 +11,7 @@
 
 mod backend_use;
 pub mod backends;
+mod config_source;
 pub mod ending_versions;
 pub mod ensemble;
 mod found_version;
@@ -25,6 +26,7 @@ mod open_instances;
 mod open_version;
 pub mod poll;
 mod readiness;
+mod repository_changes;
 mod scheduling;
 mod table;
 #[cfg(any(test, feature = "testing"))]
@@ -32,6 +34,7 @@ mod table;
 pub mod testing;
 mod warmup;
 
+pub use config_source::{ConfigOrigin, ConfigSource};
 pub use found_version::FoundVersion;
 pub use in_flight::VersionInFlight;
 pub use lifecycle::{ModelVersion, VersionState};
@@ -39,4 +42,5 @@ pub use model::Model;
 pub use open_instances::{OpenInstances, OpenResources};
 pub use open_version::OpenVersion;
 pub use readiness::UnreadyModel;
+pub use repository_changes::{ChangeKind, RepositoryChange, RepositoryChanges};
 pub use table::{InputMemory, LookupError, ModelTable};

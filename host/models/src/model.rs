@@ -1,9 +1,9 @@
 //! A model in the table: its effective configuration, its versions, and how it was loaded.
 
-use super::OpenVersion;
 use super::ending_versions::EndingVersions;
 use super::ensemble::EnsembleBuilder;
 use super::lifecycle::{ModelVersion, VersionState};
+use super::{ConfigSource, OpenVersion};
 use crate::instance::priority::InstancePriority;
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -55,6 +55,8 @@ pub(super) struct LoadInfo {
     pub unreadable: AtomicBool,
     /// What was read of a model that was refused then.
     pub read: OnceLock<ReadConfig>,
+    /// The text of the configuration that was loaded.
+    pub source: Option<ConfigSource>,
     /// Its directory was removed: a model that is added under this name later has new counters.
     pub deleted: AtomicBool,
 }
@@ -136,6 +138,11 @@ impl Model {
     /// What was read of a refused model, if its configuration could be read.
     pub fn read_config(&self) -> Option<&ReadConfig> {
         self.load_info.read.get().filter(|_| self.refusal.is_some())
+    }
+
+    /// The text of the configuration that was loaded; `None` without a file, or if it is long.
+    pub fn config_source(&self) -> Option<&ConfigSource> {
+        self.load_info.source.as_ref()
     }
 
     /// A copy without the refusal: after an unload it no longer matters.

@@ -91,6 +91,12 @@ impl OpenInstances {
         self.all().iter().filter(|instance| !instance.removed).count()
     }
 
+    /// What its instances are, in the order of their numbers.
+    pub fn plans(&self) -> Vec<InstancePlan> {
+        let all = self.all();
+        all.iter().filter(|instance| !instance.removed).map(|i| i.plan.clone()).collect()
+    }
+
     /// What changes if the version is to have the instances of `plans`.
     pub(super) fn change_to(&self, plans: Vec<InstancePlan>) -> InstanceChange {
         let (mut open, mut close) = (plans, Vec::new());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use trtserver_base::budget::OpenCallLimit;
 use trtserver_config::{MaxConnections, ServerSettings};
+use trtserver_status_page::{ConnectionCount, ConnectionCounts};
 use trtserver_wire::connections::{Connections, Timeouts};
 
 /// A request head that has been incomplete for longer is given up before idle connections. Heads of
@@ -46,6 +47,22 @@ impl ListenerConnections {
         let reserved = || limited(descriptor_limit::reserved_connections(), of_probes);
         let requests = limited(max, timeouts);
         Self { requests, health: reserved(), metrics: reserved() }
+    }
+
+    /// Reads how many connections are open.
+    pub fn counts(&self) -> ConnectionCounts {
+        let shared = [
+            ("http, grpc", Arc::clone(&self.requests)),
+            ("health, control", Arc::clone(&self.health)),
+            ("metrics", Arc::clone(&self.metrics)),
+        ];
+        Box::new(move || {
+            let count = |(listeners, connections): &(&'static str, Arc<Connections>)| {
+                let (open, limit) = (connections.count(), connections.limit());
+                ConnectionCount { listeners, open, limit }
+            };
+            shared.iter().map(count).collect()
+        })
     }
 
     /// Each response from now on is the last one of its connection.

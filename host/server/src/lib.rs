@@ -46,6 +46,7 @@ mod load_service;
 mod memory_limit;
 pub mod metrics_endpoint;
 mod nested;
+mod page_endpoint;
 pub mod reflection;
 pub mod router;
 mod rpc_access;
@@ -219,6 +220,7 @@ impl Server {
             shared_memory: Default::default(),
             control: Default::default(),
             log,
+            status: Default::default(),
             tracer: telemetry.start_tracer(&settings.trace)?,
             stream_numbers: Default::default(),
             access: access.gate.clone(),
@@ -228,6 +230,10 @@ impl Server {
         let (stop, _) = watch::channel(false);
         let _guard = runtime.enter();
         let connections = ListenerConnections::new(&settings, host.open_calls);
+        context.status.set_connections(connections.counts());
+        if !settings.ui {
+            context.log.recent_lines().disable();
+        }
         let (tasks, socket_files) = (Vec::new(), Vec::new());
         let (mut opened, tls, reloader) = OpenListeners::new(&settings)?;
         let mut reloads = Vec::new();

@@ -2,7 +2,8 @@
 //! listeners.
 
 use crate::{
-    control_calls, guarded_router, head_check, load_service, metrics_endpoint, reflection,
+    control_calls, guarded_router, head_check, load_service, metrics_endpoint, page_endpoint,
+    reflection,
 };
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
@@ -34,8 +35,8 @@ use trtserver_wire::{grpc, status_code};
 /// The response of a listener whose requests are rare enough for a boxed future.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
-/// `/v2…` and `/api…` on the HTTP port, paths like a health endpoint of v1, and the metrics page if
-/// one is given.
+/// `/v2…` and `/api…` on the HTTP port, paths like a health endpoint of v1, the metrics page if one
+/// is given, and the status page.
 pub async fn route_http(
     context: Arc<FrontendContext>,
     page: Option<Arc<MetricsPage>>,
@@ -77,6 +78,7 @@ pub async fn route_http(
         let page = page.filter(|_| is_metrics_path(path));
         match page {
             Some(page) => serve_metrics(page, request).await,
+            None if context.settings.ui => page_endpoint::serve_page(&request),
             None => not_found(),
         }
     }
@@ -383,11 +385,15 @@ fn serve_metrics(page: Arc<MetricsPage>, request: Request<RequestBody>) -> Respo
     })
 }
 
-fn not_found() -> Response<ResponseBody> {
+pub(super) fn not_found() -> Response<ResponseBody> {
     plain(StatusCode::NOT_FOUND, "text/plain", r#"{"error":"Not Found"}"#.to_owned())
 }
 
-fn plain(status: StatusCode, kind: &'static str, text: String) -> Response<ResponseBody> {
+pub(super) fn plain(
+    status: StatusCode,
+    kind: &'static str,
+    text: String,
+) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(text));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -16,6 +16,7 @@ use trtserver_models::{LookupError, ModelTable, OpenVersion};
 use trtserver_request::RequestSequence;
 use trtserver_request::shared_memory::RegionRegistry;
 use trtserver_request_trace::Tracer;
+use trtserver_status_page::StatusFeed;
 
 /// Shared by all connections, as an `Arc`. The holders of a name in the auth file have a copy with
 /// that name.
@@ -31,6 +32,8 @@ pub struct FrontendContext {
     /// are loaded.
     pub control: Arc<ArcSwapOption<ModelControl>>,
     pub log: LogControl,
+    /// What the status page shows.
+    pub status: Arc<StatusFeed>,
     /// Decides which requests are traced.
     pub tracer: Arc<Tracer>,
     /// Measures how busy the models are, for load balancers.

@@ -40,6 +40,7 @@ pub fn context(
         shared_memory: Default::default(),
         control: Default::default(),
         log,
+        status: Default::default(),
         tracer: trtserver_request_trace::Tracer::off(),
         stream_numbers: Default::default(),
         access: None,

@@ -21,6 +21,11 @@ pub struct TextPlace {
 pub struct TextPlaces(Vec<TextPlace>);
 
 impl TextPlaces {
+    /// All values, each with the index of the message that contains it.
+    pub fn all(&self) -> impl Iterator<Item = (&TextPlace, Option<usize>)> {
+        self.0.iter().map(|place| (place, place.parent))
+    }
+
     /// The first value of the field `path`.
     pub fn find(&self, path: &str) -> Option<&TextPlace> {
         self.0.iter().find(|place| is_below(&place.path, path))

@@ -5,8 +5,10 @@
 //! change at run time. A disabled event costs one comparison.
 
 mod line;
+mod recent;
 
 pub use line::{MAX_MESSAGE, cut_text};
+pub use recent::{LineLevel, RecentLine, RecentLines};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -41,6 +43,7 @@ struct CurrentSettings {
     escape: bool,
     file: Option<PathBuf>,
     log_file: Option<Arc<LogFile>>,
+    recent: RecentLines,
     on_change: OnChange,
     /// One change at a time.
     change: Mutex<()>,
@@ -116,6 +119,11 @@ impl LogControl {
         }
     }
 
+    /// The last lines, in memory.
+    pub fn recent_lines(&self) -> &RecentLines {
+        &self.0.recent
+    }
+
     /// Changes levels and format as `edit` does. The destination does not change.
     pub fn change(&self, edit: impl FnOnce(&mut LogSettings)) {
         let current = &*self.0;
@@ -144,6 +152,7 @@ impl CurrentSettings {
             escape: settings.escape,
             file: settings.file.clone(),
             log_file,
+            recent: RecentLines::default(),
             on_change,
             change: Mutex::new(()),
         }
@@ -233,6 +242,7 @@ impl<S: Subscriber> Layer<S> for LineLayer {
         if let Some(id) = request_id::current_request_id() {
             record.fields.push(("request_id".to_owned(), (&*id).into()));
         }
+        self.settings.recent.add(&record);
         self.sink.write(&record.line(self.settings.format(), self.settings.escape));
     }
 }

@@ -10,8 +10,19 @@ use trtserver_wire::access::EndpointAccess;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Server,
-    /// An extension of this server, as are the next six.
+    /// An extension of this server, as are all until `Started`.
     Backends,
+    Status,
+    StatusEvents,
+    /// The last changes of the repository.
+    Changes,
+    /// The last lines of the log.
+    Log,
+    /// The configuration of a model with its source. `version` is empty when the path has none.
+    Configuration {
+        name: &'a str,
+        version: &'a str,
+    },
     Health,
     Loads,
     Memory,
@@ -119,6 +130,10 @@ impl<'a> Endpoint<'a> {
                 for_models(All)
             }
             Endpoint::Memory | Endpoint::AllStatistics => for_models(All),
+            Endpoint::Status | Endpoint::StatusEvents | Endpoint::Changes => for_models(All),
+            // Lines may name any model.
+            Endpoint::Log => for_models(All),
+            Endpoint::Configuration { name, .. } => for_models(Named(name)),
             Endpoint::Requests | Endpoint::Request { .. } => for_models(All),
             Endpoint::Model { name, .. } => for_models(Named(name)),
             Endpoint::Control { name, load: true, .. } => {
@@ -155,6 +170,13 @@ impl<'a> Endpoint<'a> {
                 &[ApiGroup::ModelRepository]
             }
             Endpoint::Memory | Endpoint::AllStatistics => &[ApiGroup::Statistics],
+            // With the configuration as far as queues and instances show it, as the status of v1.
+            Endpoint::Status | Endpoint::StatusEvents => {
+                &[ApiGroup::Metadata, ApiGroup::ModelConfig, ApiGroup::Statistics]
+            }
+            Endpoint::Changes => &[ApiGroup::ModelRepository],
+            Endpoint::Log => &[ApiGroup::Logging],
+            Endpoint::Configuration { .. } => &[ApiGroup::ModelConfig],
             Endpoint::Model { call, .. } => match call {
                 ModelEndpoint::Metadata => &[ApiGroup::Metadata],
                 ModelEndpoint::Ready => &[ApiGroup::Health],
@@ -185,6 +207,18 @@ fn find_endpoint(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["health", "live"] => (Endpoint::Live, true, false),
         ["health", "ready"] => (Endpoint::Ready, true, false),
         ["trtserver", "backends"] => (Endpoint::Backends, true, false),
+        ["trtserver", "status"] => (Endpoint::Status, true, false),
+        ["trtserver", "status", "events"] => (Endpoint::StatusEvents, true, false),
+        ["trtserver", "changes"] => (Endpoint::Changes, true, false),
+        ["trtserver", "log"] => (Endpoint::Log, true, false),
+        ["trtserver", "models", name, "configuration"] => {
+            (Endpoint::Configuration { name, version: "" }, true, false)
+        }
+        ["trtserver", "models", name, "versions", version, "configuration"]
+            if is_number(version) =>
+        {
+            (Endpoint::Configuration { name, version }, true, false)
+        }
         ["trtserver", "health"] => (Endpoint::Health, true, false),
         ["trtserver", "health", "started"] => (Endpoint::Started, true, false),
         ["trtserver", "loads"] => (Endpoint::Loads, true, false),

@@ -20,6 +20,7 @@ mod repository;
 mod requests;
 mod response;
 mod shared_memory;
+mod status;
 mod trace_change;
 
 pub use response::error_response;
@@ -67,12 +68,15 @@ where
         let generated = generate::serve_generate(ctx, model, headers, body, streams, received_ns);
         return Box::pin(generated).await;
     }
+    if endpoint == Endpoint::StatusEvents {
+        return Box::pin(status::serve_events(Arc::clone(ctx), body)).await;
+    }
     // Boxed, because these futures are large and would be part of every inference's future.
     let health = HealthBody::from_headers(&parts.headers);
     let audited = endpoint.access().control.map(|action| (action, body.peer().clone()));
     let response = Box::pin(async {
         let body = small_body(&endpoint, body).await?;
-        serve_endpoint(ctx, endpoint, health, body).await
+        serve_endpoint(ctx, endpoint, (health, parts.uri.query()), body).await
     });
     let response = response.await;
     if let Some((action, peer)) = audited {
@@ -116,10 +120,15 @@ async fn small_body<B: ReceivedBody>(endpoint: &Endpoint<'_>, body: B) -> Result
     receive_body(body, spec, too_large).await
 }
 
+/// The body of a request that needs none.
+async fn small_body_of<B: ReceivedBody>(body: B) -> Result<Bytes> {
+    small_body(&Endpoint::Status, body).await
+}
+
 async fn serve_endpoint(
     ctx: &FrontendContext,
     endpoint: Endpoint<'_>,
-    health: HealthBody,
+    (health, query): (HealthBody, Option<&str>),
     body: Bytes,
 ) -> Result<Response<ResponseBody>> {
     Ok(match endpoint {
@@ -144,6 +153,14 @@ async fn serve_endpoint(
         }
         Endpoint::Health => json_response(health::health_report(ctx)),
         Endpoint::Backends => json_response(backends::backends_json(ctx)),
+        Endpoint::Status => json_response(status::status_json(ctx).await?),
+        // Handled by `handle_request`.
+        Endpoint::StatusEvents => return Err(Error::internal("not an endpoint with one response")),
+        Endpoint::Changes => json_response(status::changes_json(ctx, query)?),
+        Endpoint::Log => json_response(status::log_json(ctx, query)?),
+        Endpoint::Configuration { name, version } => {
+            json_response(status::configuration_json(ctx, name, version)?)
+        }
         Endpoint::Loads => json_response(load_progress::load_progress_json(ctx)),
         Endpoint::Requests => json_response(requests::requests_json(ctx)),
         Endpoint::Request { id } => json_response(requests::request_json(ctx, id)?),

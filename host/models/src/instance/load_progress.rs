@@ -2,6 +2,7 @@
 //! the times of its steps.
 
 use super::load_cancel::LoadCancel;
+use crate::repository_changes::RepositoryChanges;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,9 +14,12 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// How often the reporting thread looks at the loads in progress.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The loads in progress, and the thread that reports them.
+/// The loads in progress, the thread that reports them, and what they and unloads have changed.
 #[derive(Default)]
-pub struct LoadsInProgress(Mutex<LoadList>);
+pub struct LoadsInProgress {
+    list: Mutex<LoadList>,
+    pub changes: RepositoryChanges,
+}
 
 #[derive(Default)]
 struct LoadList {
@@ -75,7 +79,7 @@ impl LoadsInProgress {
             cancel: Arc::clone(cancel),
             lines: AtomicU64::new(0),
         });
-        let mut list = self.0.lock();
+        let mut list = self.list.lock();
         list.loads.retain(|load| load.strong_count() > 0);
         list.loads.push(Arc::downgrade(&progress));
         if !list.reporting {
@@ -88,14 +92,14 @@ impl LoadsInProgress {
     }
 
     pub fn list(&self) -> Vec<Arc<LoadProgress>> {
-        self.0.lock().loads.iter().filter_map(Weak::upgrade).collect()
+        self.list.lock().loads.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Logs the progress of loads until none is left.
     fn report_progress(&self) {
         loop {
             std::thread::sleep(LOOK);
-            let mut list = self.0.lock();
+            let mut list = self.list.lock();
             list.loads.retain(|load| load.strong_count() > 0);
             if list.loads.is_empty() {
                 list.reporting = false;

@@ -4,7 +4,7 @@
 use super::super::ending_versions::EndingVersions;
 use super::super::ensemble::{self, EnsembleSteps};
 use super::super::open_instances::InstanceResize;
-use super::super::{Model, ModelVersion, OpenVersion, VersionState};
+use super::super::{ChangeKind, Model, ModelVersion, OpenVersion, VersionState};
 use super::client_loads::LoadOrigin;
 use super::prepare::LoadRequest;
 use super::prepared::PreparedModel;
@@ -232,6 +232,8 @@ impl ModelControl {
             if !prepared.versions.iter().any(|(new, _)| new.number == version.number) {
                 let name = &prepared.model.name;
                 tracing::info!("unloading: {name}:{}", version.number);
+                let changes = &self.models.loads.changes;
+                changes.add(name, Some(version.number), ChangeKind::Unloading, "replaced");
                 version.log_unload(name);
             }
             if !version.is_sequence() {

@@ -6,7 +6,7 @@ use super::super::labels::OutputLabels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::{LoadInfo, ReadConfig};
 use super::super::scheduling::SchedulingPlan;
-use super::super::{Model, ModelTable, ensemble, warmup};
+use super::super::{ChangeKind, ConfigSource, Model, ModelTable, ensemble, warmup};
 use super::ModelVersion;
 use super::adapter_only_settings::without_effect;
 use super::autocomplete::autocomplete_config;
@@ -126,11 +126,11 @@ impl ModelLoader {
         let mut log =
             |warning: ConfigWarning| tracing::warn!("model '{name}': {}", warning.message);
         let prepared = self.prepare_with(id, files, models, request, &mut log);
-        prepared.map_err(|refusal| RefusedModel {
-            error: show_origin(files, refusal.error),
-            config: checked.get().cloned(),
-            unreadable: refusal.unreadable,
-            read,
+        prepared.map_err(|refusal| {
+            let error = show_origin(files, refusal.error);
+            models.loads.changes.add(name, None, ChangeKind::Failed, &error.message);
+            let (config, unreadable) = (checked.get().cloned(), refusal.unreadable);
+            RefusedModel { error, config, unreadable, read }
         })
     }
 
@@ -152,15 +152,19 @@ impl ModelLoader {
         }
         let places = self.places(dir);
         let read = || {
-            let read = self.read_config(name, files, &places);
+            let read = self.read_with_source(name, files, &places);
             read.map_err(|error| ModelRefusal { unreadable: true, ..error.into() })
         };
-        let (mut config, asks_local) = match request.config {
+        let requested = request.config.as_ref().and_then(ConfigSource::from_request);
+        let ((mut config, asks_local), source) = match request.config {
             Some(config) if request.origin.is_request() => {
-                self.without_loosening(config, name, files, &places)
+                (self.without_loosening(config, name, files, &places), requested)
             }
-            Some(config) => (config, None),
-            None => (read()?, None),
+            Some(config) => ((config, None), requested),
+            None => {
+                let (config, source) = read()?;
+                ((config, None), source)
+            }
         };
         let versions = selected_versions(&config, &found).versions;
         let _ = request.read.set(ReadConfig { config: config.clone(), versions });
@@ -255,6 +259,7 @@ impl ModelLoader {
             requested_by_name: request.by_name.into(),
             unreadable: false.into(),
             read: OnceLock::new(),
+            source,
             deleted: false.into(),
         };
         let model = Model::prepared(id, config, by_number, ending, load_info);
@@ -466,17 +471,31 @@ impl ModelLoader {
         files: &ModelDir,
         places: &FilePlaces,
     ) -> Result<ModelConfig> {
+        self.read_with_source(name, files, places).map(|(config, _)| config)
+    }
+
+    fn read_with_source(
+        &self,
+        name: &str,
+        files: &ModelDir,
+        places: &FilePlaces,
+    ) -> Result<(ModelConfig, Option<ConfigSource>)> {
         let path = self.config_path(places.model_dir());
         places.judge(&path).map_err(|refusal| Error::invalid(refusal.to_string()))?;
-        match trtserver_model_config::read_model_config(&path).map_err(config_error)? {
-            // Its directory does not say how the model is called.
-            Some(config) if files.is_bare() => Ok(ModelConfig { name: name.to_owned(), ..config }),
-            Some(config) => Ok(config),
+        match trtserver_model_config::read_with_text(&path).map_err(config_error)? {
+            Some((config, text)) => {
+                let source = ConfigSource::from_file(places.model_dir(), &path, text);
+                Ok(match files.is_bare() {
+                    // Its directory does not say how the model is called.
+                    true => (ModelConfig { name: name.to_owned(), ..config }, source),
+                    false => (config, source),
+                })
+            }
             None if self.is_strict(files) => Err(Error::not_found(format!(
                 "'{}' does not exist; it may be left out with --strict-model-config=false",
                 path.display()
             ))),
-            None => Ok(ModelConfig { name: name.to_owned(), ..Default::default() }),
+            None => Ok((ModelConfig { name: name.to_owned(), ..Default::default() }, None)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::ensemble::EnsembleBuilder;
 use super::super::open_instances::InstanceResize;
-use super::super::{Model, OpenVersion};
+use super::super::{ChangeKind, Model, OpenVersion};
 use super::ModelVersion;
 use super::version_builder::VersionBuilder;
 use crate::instance::load_cancel::LoadCancel;
@@ -135,6 +135,18 @@ impl PreparedModel {
             ),
             Err(e) => tracing::error!("failed to update '{name}' version {number}: {e}"),
         }
+        let (kind, text) = match &resized {
+            Ok(resized) => (
+                ChangeKind::Loaded,
+                format!(
+                    "{} instances opened, {} closed",
+                    resized.opened.len(),
+                    resized.close.len()
+                ),
+            ),
+            Err(e) => (ChangeKind::Failed, e.message.clone()),
+        };
+        self.loads.changes.add(name, Some(number), kind, &text);
         resized
     }
 
@@ -142,6 +154,8 @@ impl PreparedModel {
     pub fn open(&self, action: &str, (version, dir_name): &VersionDir) -> Result<Arc<OpenVersion>> {
         let (name, number) = (&self.model.name, version.number);
         tracing::info!("{action}: {name}:{number}");
+        let note = |kind, text: &str| self.loads.changes.add(name, Some(number), kind, text);
+        note(ChangeKind::Loading, "");
         let mut tries = 0..=self.retries;
         loop {
             let progress = self.loads.begin(name, number, &self.cancel);
@@ -160,17 +174,21 @@ impl PreparedModel {
                         as_milliseconds(times.open),
                         as_milliseconds(times.warm)
                     );
+                    let total = as_milliseconds(times.total());
+                    note(ChangeKind::Loaded, &format!("in {total:.1} ms"));
                     version.set_load_times(times);
                 }
                 Err(e) if tries.is_empty() || self.cancel.is_cancelled() => {
                     let status = e.code.name();
                     tracing::error!("failed to load '{name}' version {number}: {status}: {e}");
+                    note(ChangeKind::Failed, &e.message);
                 }
                 Err(e) => {
                     let (retry, of) = (tries.start(), self.retries);
                     tracing::warn!(
                         "failed to load '{name}' version {number}, retry {retry} of {of}: {e}"
                     );
+                    note(ChangeKind::Failed, &format!("retry {retry} of {of}: {}", e.message));
                     continue;
                 }
             }

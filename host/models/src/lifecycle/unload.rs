@@ -1,7 +1,7 @@
 //! Unloads one model. Runs on a blocking thread, under the model's lock.
 
 use super::super::memory::log_in_use;
-use super::super::{Model, ModelVersion, VersionState};
+use super::super::{ChangeKind, Model, ModelVersion, VersionState};
 use super::version::UNLOADED;
 use super::{LoadError, ModelControl};
 use std::sync::Arc;
@@ -40,6 +40,8 @@ impl ModelControl {
         for version in model.versions.values() {
             if let Some(served) = version.served().filter(|_| version.is_loaded()) {
                 tracing::info!("unloading: {name}:{}", version.number);
+                let changes = &self.models.loads.changes;
+                changes.add(&model.name, Some(version.number), ChangeKind::Unloading, "");
                 let users = Arc::downgrade(&served);
                 let queue_empty = served.scheduler.waiting() == 0;
                 drop(served);

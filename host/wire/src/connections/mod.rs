@@ -136,6 +136,11 @@ impl Connections {
         ConnectionEntry { connections: Arc::clone(self), key, state }
     }
 
+    /// Maximum number of open connections; `None`: no limit.
+    pub fn limit(&self) -> Option<usize> {
+        (self.max < usize::MAX).then_some(self.max)
+    }
+
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }

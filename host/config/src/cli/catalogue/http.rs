@@ -45,6 +45,12 @@ pub(super) const HTTP: &[FlagSpec] = &[
         "67108864",
         "Maximum size of an HTTP request body in bytes",
     ),
+    flag_spec(
+        "ui",
+        FlagKind::Bool,
+        "true",
+        "Serve the status page at / of the HTTP port, and keep the last lines of the log in memory for it",
+    ),
     flag_spec("http-thread-count", ANY_INT, "", "Number of HTTP threads").no_effect(OWN_THREADS),
     flag_spec(
         "reuse-http-port",
