@@ -55,6 +55,7 @@ mod shared_memory_regions;
 mod shared_memory_tensors;
 mod sockets;
 mod start_lines;
+mod status_page;
 mod telemetry;
 mod tensorrt;
 mod tls;

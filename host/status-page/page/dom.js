@@ -60,7 +60,7 @@ function place(parent, old, node) {
 }
 
 function update(old, node) {
-  if (old.nodeType !== node.nodeType || old.nodeName !== node.nodeName || old.live || node.live) {
+  if (old.nodeType !== node.nodeType || old.nodeName !== node.nodeName) {
     old.replaceWith(node);
     return;
   }
@@ -78,11 +78,6 @@ function update(old, node) {
   if (node.wanted) applyStyle(old, node.wanted);
   for (const event of ["onclick", "onchange", "oninput"]) if (old[event] !== node[event]) old[event] = node[event];
   show(old, [...node.childNodes]);
-}
-
-// A place that `show` leaves alone once it is there; `node` is returned each time.
-export function lasting(node) {
-  return node;
 }
 
 export const card = (title, ...children) => el("section", { class: "card" }, el("h3", {}, title), ...children);

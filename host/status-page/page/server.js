@@ -95,8 +95,8 @@ function traceCard(list, failure, chosen, choose) {
     chosen.failure && el("p", { class: "error" }, chosen.failure), chosen.trace && waterfall(chosen.trace));
 }
 
-function linesOf(list, toNode) {
-  return el("div", { class: "log", tabindex: "0" }, list.map(toNode));
+function linesOf(label, list, toNode) {
+  return el("div", { class: "log", tabindex: "0", role: "region", "aria-label": label }, list.map(toNode));
 }
 
 export function serverView(main, state) {
@@ -133,18 +133,19 @@ export function serverView(main, state) {
     refresh();
   }
   const logTools = el("div", { class: "toolbar" }, el("label", { for: "log-level" }, "At least"), level);
-  logTools.live = true;
+  const log = el("div");
+  const logCard = card("Log", logTools, log);
   function refresh() {
     if (!state.server) return;
-    if (!top.parentNode) main.replaceChildren(el("h2", {}, "Server"), top, bottom);
+    if (!top.parentNode) main.replaceChildren(el("h2", {}, "Server"), top, bottom, logCard);
     show(top, serverCards(state.server), el("p"));
     show(bottom, backendCard(data.backends, failures.backends), memoryCard(data.memory, failures.memory),
       traceCard(data.traces, failures.traces, data.chosen, choose),
       card("Changes of the repository", failures.changes && el("p", { class: "error" }, failures.changes),
-        linesOf(data.changes.slice().reverse(), (c) => el("p", { class: c.change === "failed" ? "bad" : "" },
-          `${clock(c.unix_ms)} ${c.change} `, name(c.model), c.version && ` version ${c.version}`, c.text && [": ", name(c.text)]))),
-      card("Log", logTools, failures.lines && el("p", { class: "error" }, failures.lines),
-        linesOf(data.lines.slice().reverse(), (l) => el("p", { class: TONES[l.level] || "" }, `${clock(l.unix_ms)} ${l.place}] `, name(l.text)))));
+        linesOf("Changes of the repository", data.changes.slice().reverse(), (c) => el("p", { class: c.change === "failed" ? "bad" : "" },
+          `${clock(c.unix_ms)} ${c.change} `, name(c.model), c.version && ` version ${c.version}`, c.text && [": ", name(c.text)]))));
+    show(log, failures.lines && el("p", { class: "error" }, failures.lines), linesOf("Last lines of the log, newest first", data.lines.slice().reverse(),
+      (l) => el("p", { class: TONES[l.level] || "" }, `${clock(l.unix_ms)} ${l.place}] `, name(l.text))));
   }
   return { refresh, close: () => polls.forEach((p) => p.close()) };
 }

@@ -2,6 +2,7 @@
 
 import { access } from "./api.js";
 
+const hasToken = () => access.token !== "";
 const quoted = (text) => "'" + text.replaceAll("'", "'\\''") + "'";
 // JSON's escapes are also those of Python and of C++ for these texts.
 const string = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
@@ -10,7 +11,7 @@ const literal = (text) => '"' + [...new TextEncoder().encode(text)].map((b) =>
   (b < 32 || b > 126 || b === 34 || b === 92 || b === 63 ? "\\" + b.toString(8).padStart(3, "0") : String.fromCharCode(b))).join("") + '"';
 const names = (path) => path.split("/").slice(3).filter((_, at) => at !== 1).map(decodeURIComponent);
 
-const NUMPY = { FP16: "float16", FP32: "float32", FP64: "float64", BOOL: "bool", BYTES: "object" };
+const NUMPY = { FP16: "float16", FP32: "float32", FP64: "float64", BOOL: "bool", BYTES: "object_" };
 const numpy = (type) => "np." + (NUMPY[type] || type.toLowerCase()) + (type === "BOOL" ? "_" : "");
 
 export function curlText(url, json, isLong) {
@@ -20,7 +21,7 @@ export function curlText(url, json, isLong) {
 
 export function pythonText(place, path, request, isLong) {
   const [model, version] = names(path);
-  const lines = [isLong && "import json", access.token && "import os", "import numpy as np", "import tritonclient.http as http", "",
+  const lines = [isLong && "import json", hasToken() && "import os", "import numpy as np", "import tritonclient.http as http", "",
     `client = http.InferenceServerClient(${string(place.host)}${place.protocol === "https:" ? ", ssl=True" : ""})`,
     isLong && 'values = {i["name"]: i["data"] for i in json.load(open("request.json"))["inputs"]}', "inputs = []"];
   for (const { name, datatype, shape, data } of request.inputs) {
@@ -33,10 +34,10 @@ export function pythonText(place, path, request, isLong) {
   const asked = (request.outputs || []).map((o) => `http.InferRequestedOutput(${string(o.name)}`
     + (o.parameters ? `, class_count=${o.parameters.classification})` : ")"));
   const more = [asked.length && `outputs=[${asked.join(", ")}]`, version && `model_version="${version}"`,
-    access.token && 'headers={"authorization": "Bearer " + os.environ["TOKEN"]}'].filter(Boolean);
+    hasToken() && 'headers={"authorization": "Bearer " + os.environ["TOKEN"]}'].filter(Boolean);
   lines.push(`result = client.infer(${[string(model), "inputs", ...more].join(", ")})`,
     'for output in result.get_response()["outputs"]:', '    print(output["name"], result.as_numpy(output["name"]))');
-  return lines.filter((line) => line !== false && line !== "" || line === "").filter((line) => line !== false).join("\n") + "\n";
+  return lines.filter((line) => typeof line === "string").join("\n") + "\n";
 }
 
 const CPP = { BOOL: "uint8_t", FP32: "float", FP64: "double", FP16: "uint16_t", BF16: "uint16_t" };
@@ -71,9 +72,9 @@ export function cppText(place, path, request, isLong) {
     "  request.inputs = inputs.data();", "  request.input_count = inputs.size();",
     outputs.length > 0 && `  const trtc_v2_output outputs[] = {${outputs.join(", ")}};`, outputs.length > 0 && "  request.outputs = outputs;",
     outputs.length > 0 && `  request.output_count = ${outputs.length};`,
-    access.token && '  const std::string token = std::string("Bearer ") + getenv("TOKEN");',
-    access.token && '  const trtc_header header = {"authorization", token.c_str()};', access.token && "  request.headers = &header;", access.token && "  request.header_count = 1;",
+    hasToken() && '  const std::string token = std::string("Bearer ") + getenv("TOKEN");',
+    hasToken() && '  const trtc_header header = {"authorization", token.c_str()};', hasToken() && "  request.headers = &header;", hasToken() && "  request.header_count = 1;",
     "  trtc_v2_result *result;", "  check(trtc_v2_infer(client, &request, &result));", "  const trtc_v2_result_info *info;", "  check(trtc_v2_result_get(result, &info));",
     "  for (size_t i = 0; i < info->output_count; i++) {", '    printf("%s %s, %zu bytes\\n", info->outputs[i].name, info->outputs[i].datatype, info->outputs[i].size);', "  }",
-    "  trtc_v2_result_free(result);", "  trtc_v2_client_free(client);", "}", ""].filter((line) => line !== false && line !== undefined && line !== "\u0000").filter((line) => line !== null && line !== "" || line === "").join("\n");
+    "  trtc_v2_result_free(result);", "  trtc_v2_client_free(client);", "}", ""].filter((line) => typeof line === "string").join("\n");
 }

@@ -19,7 +19,6 @@ pub struct ObservedModel<'a> {
     pub recent: &'a VersionTotals,
     /// `None` for an ensemble.
     pub instances: Option<usize>,
-    pub waiting: usize,
 }
 
 /// Sentences, the most important first; empty if nothing is to be changed.

@@ -290,7 +290,6 @@ fn advise_version(served: &Arc<OpenVersion>, recent: &VersionTotals) -> Vec<Stri
         config: &served.config,
         recent,
         instances: served.scheduler.instances(),
-        waiting: served.scheduler.waiting(),
     })
 }
 

@@ -22,6 +22,9 @@ fn control_is_served_at_its_own_listener_only() {
         ("POST", "/v2/repository/models/echo/load"),
         ("POST", "/v2/repository/index"),
         ("GET", "/v2/trtserver/loads"),
+        ("GET", "/v2/trtserver/changes"),
+        ("GET", "/v2/trtserver/log"),
+        ("GET", "/v2/trtserver/requests"),
         ("GET", "/v2/systemsharedmemory/status"),
         ("GET", "/v2/logging"),
         ("POST", "/v2/logging"),
@@ -51,7 +54,14 @@ fn control_is_served_at_its_own_listener_only() {
     // Everything else but inference is served at both.
     assert_eq!(running.infer("echo", "").status, 200);
     for address in [running.http(), &socket] {
-        for path in ["/v2/health/ready", "/v2/models", "/v2/models/echo", "/api/status"] {
+        for path in [
+            "/v2/health/ready",
+            "/v2/models",
+            "/v2/models/echo",
+            "/api/status",
+            "/ui/main.js",
+            "/v2/trtserver/status",
+        ] {
             assert_eq!(send(address, None, "GET", path, b"").status, 200, "{path}");
         }
     }

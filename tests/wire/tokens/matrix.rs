@@ -79,6 +79,8 @@ fn health_and_metadata() -> Vec<Row> {
         http("GET", "/v2/models/a-echo/stats", "reader admin"),
         http("GET", "/v2/models/stats", "reader admin"),
         http("GET", "/v2/trtserver/memory", "reader admin"),
+        http("GET", "/v2/trtserver/status", "reader admin"),
+        http("GET", "/v2/trtserver/models/a-echo/configuration", "reader admin"),
         rpc("ModelStatistics", Vec::new(), "reader admin"),
         Row { call: Call::Metrics("/metrics"), allowed: "reader admin" },
     ]
@@ -121,6 +123,8 @@ fn control() -> Vec<Row> {
     vec![
         http("POST", "/v2/repository/index", "reader admin"),
         http("GET", "/v2/trtserver/loads", "reader admin"),
+        http("GET", "/v2/trtserver/changes", "reader admin"),
+        http("GET", "/v2/trtserver/log", "reader admin"),
         http("GET", "/api/repository/index", "reader admin"),
         rpc("RepositoryIndex", Vec::new(), "reader admin"),
         rpc_v1("Repository", field(1, b""), "reader admin"),
