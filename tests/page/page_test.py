@@ -45,7 +45,7 @@ def quoted(text):
 
 
 def make_repository(into):
-    for name in ["digits", "simple", "dynamic_shape", "row_totals", "identity_string"]:
+    for name in ["digits", "simple", "dynamic_shape", "addsub_fp32", "row_totals", "identity_string"]:
         shutil.copytree(ROOT / "examples/models" / name, into / name)
     # Its batches wait longer than they need to.
     digits = into / "digits/config.pbtxt"
@@ -112,6 +112,13 @@ class Visit:
         self.page.on("pageerror", lambda error: self.note(f"error: {error}"))
         self.page.on("dialog", lambda dialog: (self.note(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.on("request", lambda request: request.url.startswith((server.url, "data:", "blob:")) or self.note(f"asks {request.url}"))
+
+    def use_files(self, folder):
+        """Files of the page as they are in `folder`, to look at a change without a build."""
+        def fulfil(route):
+            name = route.request.url.rsplit("/", 1)[1]
+            route.fulfill(response=route.fetch(), body=(folder / name).read_text())
+        self.page.route("**/ui/*", fulfil)
 
     def note(self, text):
         self.findings.append(f"{self.look}: {text}")
@@ -203,8 +210,10 @@ def check_model(visit, args):
     expect(page.locator("main")).to_contain_text("line 3")
     expect(page.locator("main")).to_contain_text("completed by the server")
     page.set_input_files("#try input[type=file]", ROOT / "examples/digits/pictures/seven.png")
-    page.get_by_label("white is").fill("16")
-    page.get_by_label("white is").dispatch_event("change")
+    # Ink is black here, and high for the model.
+    for label, value in [("black is", "1"), ("white is", "0")]:
+        page.get_by_label(label).fill(value)
+        page.get_by_label(label).dispatch_event("change")
     expect(page.locator("#try")).to_contain_text("64 values: the picture")
     page.get_by_role("button", name="Send").click()
     expect(page.locator("#try")).to_contain_text("Answered in")
@@ -214,6 +223,9 @@ def check_model(visit, args):
     for details in page.locator("details").all():
         details.locator("summary").click()
     visit.check("model", args.out)
+    page.get_by_label("values of IMAGE").fill("1 2 3")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#try .error").last).to_contain_text("has 64 values, found 3")
     # Strings, and a table.
     visit.open("model/identity_string/1")
     page.get_by_label("values of", exact=False).first.fill("<u>text</u>")
@@ -221,7 +233,7 @@ def check_model(visit, args):
     expect(page.locator("#try td")).to_have_text("<u>text</u>")
     page.get_by_label("values of", exact=False).first.fill("one\ntwo")
     page.get_by_role("button", name="Send").click()
-    expect(page.locator("#try .error")).to_contain_text("has 1 values, found 2")
+    expect(page.locator("#try td")).to_have_text(["one", "two"])
     visit.check("strings", args.out)
     visit.open("model/broken/")
     expect(page.locator("main")).to_contain_text("no such backend")
@@ -232,9 +244,8 @@ def check_server(visit, out):
     visit.open("server")
     expect(page.locator("main")).to_contain_text("onnxruntime")
     expect(page.locator("svg rect.cell").first).to_be_visible()
-    trace = page.get_by_label("Traces").get_by_role("button").first
-    trace.click()
-    expect(page.locator(".waterfall .span").first).to_be_visible()
+    page.get_by_label("Traces").locator("li", has_text="sampled").get_by_role("button").first.click()
+    expect(page.locator(".waterfall + .legend")).to_contain_text("compute")
     changes = page.get_by_role("region", name="Changes of the repository")
     server.ask("/v2/repository/models/simple/unload", {})
     expect(changes).to_contain_text("unloading simple")
@@ -254,6 +265,7 @@ def main():
     parser.add_argument("--chromium", required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--client-python", help="Python with tritonclient, for the program that the page shows")
+    parser.add_argument("--files", type=pathlib.Path, help="use the page's files in this folder in place of those of the server")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     findings = []
@@ -268,6 +280,8 @@ def main():
             browser = playwright.chromium.launch(executable_path=args.chromium)
             for look in LOOKS:
                 visit = Visit(browser, server, look, findings)
+                if args.files:
+                    visit.use_files(args.files)
                 for check in (check_models, check_model, check_server):
                     check(visit, args if check is check_model else args.out)
                 if look == "light":

@@ -14,6 +14,7 @@ mod fuzz;
 mod gate;
 mod gpu_test;
 mod package;
+mod page_test;
 mod paths;
 mod perf_analyzer;
 mod pip;
@@ -78,6 +79,9 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         Some(("gpu-test", with)) => {
             let (no_build, only_build) = (with.get_flag("no-build"), with.get_flag("only-build"));
             gpu_test::gpu_test(paths, no_build, only_build, &passed_on(with))
+        }
+        Some(("page-test", with)) => {
+            page_test::page_test(paths, with.get_flag("no-build"), &passed_on(with))
         }
         Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
@@ -211,6 +215,12 @@ fn cli() -> Command {
                 .arg(flag("no-build", "Use the last build"))
                 .arg(flag("only-build", "Put everything into target/dist, to be run on another machine"))
                 .arg(arguments("Arguments for trtserver-gpu-test: names of checks, --list, --requests N")),
+        )
+        .subcommand(
+            Command::new("page-test")
+                .about("Test the status page in headless Chromium, which apt installs if this runs as root")
+                .arg(flag("no-build", "Use the last debug build"))
+                .arg(arguments("Arguments for tests/page/page_test.py")),
         )
         .subcommand(
             Command::new("fuzz")

@@ -3,7 +3,7 @@
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's;
 //! `kserve` has the clients of KServe and MLServer; `s3` has a server with the interface of S3;
 //! `triton` has what models of Triton's Python backend import; `build` has build tools;
-//! `envoy` has a proxy. Each is in
+//! `envoy` has a proxy; `page` drives a browser. Each is in
 //! `target/python/` with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
@@ -92,6 +92,15 @@ pub const BUILD: Environment = Environment {
 /// The proxy of the rolling restart.
 pub const ENVOY: Environment =
     Environment { name: "envoy", oldest: 9, newest: 13, proof: "import envoy", x86_64_only: false };
+
+/// The driver of a browser, and axe-core.
+pub const PAGE: Environment = Environment {
+    name: "page",
+    oldest: 10,
+    newest: 13,
+    proof: "import playwright.sync_api, axe_playwright_python.sync_playwright",
+    x86_64_only: false,
+};
 
 /// What packages are built and checked with.
 pub const PACKAGE: Environment = Environment {

@@ -129,9 +129,19 @@ export function inputForm(input, config) {
     return text.value.split(/[\s,;]+/).filter((word) => word !== "").map((word) => parseValue(word, type));
   }
 
+  // The last size that is not fixed follows the number of values.
+  function fitShape(length) {
+    const free = sizes.findLast((size) => typeof size !== "number");
+    if (!free || length === total()) return;
+    free.value = "1";
+    const rest = total();
+    if (rest > 0 && length % rest === 0) free.value = String(length / rest);
+  }
+
   function value() {
     const data = values || typed();
     if (declared.optional && data.length === 0) return null;
+    fitShape(data.length);
     if (data.length !== total()) {
       throw new Error(`Input ${input.name}: shape [${shape().join(", ")}] has ${total()} values, found ${data.length}.`);
     }

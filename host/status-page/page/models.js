@@ -7,6 +7,7 @@ import { getJson, part } from "./api.js";
 import { keyOf } from "./main.js";
 
 const MOST_ROWS = 200;
+const MOST_REASON = 240;
 const MEMORY_INTERVAL = 5000;
 const HEADS = ["Model", "State", "Requests/s", "p50 / p99", "Queue", "Batches", "Errors", "Memory"];
 
@@ -48,18 +49,21 @@ export function pollMemory(onMemory) {
   return () => { closed = true; clearTimeout(timer); };
 }
 
+// The view of the model has it as a whole.
+const cutText = (text) => (text.length > MOST_REASON ? text.slice(0, MOST_REASON) + " …" : text);
+
 function stateCell(model, now) {
   const since = model.since_unix_ms && `for ${ago(model.since_unix_ms, now)}`;
   return [stateText(model), " ", el("span", { class: "faint" }, since),
     model.loading && el("div", { class: "faint" }, `${duration(model.loading.elapsed_ms * 1000)}: ${model.loading.stage}`),
-    model.reason && model.reason !== "unloaded" && el("div", { class: "error" }, name(model.reason))];
+    model.reason && model.reason !== "unloaded" && el("div", { class: "error" }, name(cutText(model.reason)))];
 }
 
 function batchCell(counts) {
   if (!counts || counts.rows_per_batch === undefined) return "–";
   const reasons = Object.entries(counts.batch_closed).sort((a, b) => b[1] - a[1]);
   const all = sum(counts.batch_closed);
-  return [`${counts.rows_per_batch} rows`,
+  return [`${counts.rows_per_batch} ${counts.rows_per_batch === 1 ? "row" : "rows"}`,
     el("div", { class: "faint" }, reasons.slice(0, 2).map(([why, n]) => `${why} ${Math.round((100 * n) / all)} %`).join(", "))];
 }
 
@@ -72,7 +76,8 @@ function errorCell(model) {
 function queueCell(model) {
   if (!model.queue) return "–";
   const { waiting, executing, limit } = model.queue;
-  return [el("span", { class: limit && waiting >= limit * 0.8 ? "bad" : "" }, queueText(model.queue)),
+  return [el("span", { class: limit && waiting >= limit * 0.8 ? "bad" : "" }, `${waiting}\u00a0waiting${limit ? ` of ${limit}` : ""}, `),
+    `${executing}\u00a0executing`,
     limit > 0 && el("div", { class: "bar-cell" }, bars([["", waiting, ""]], limit, executing ? "" : "three"))];
 }
 

@@ -9,6 +9,7 @@ const FAST = 2000;
 const SLOW = 5000;
 const MOST_LINES = 400;
 const MOST_TRACES = 50;
+const MOST_TEXT = 160;
 const TONES = { error: "bad", warning: "warn", verbose: "faint" };
 
 // Asks `path()` again and again while the view is shown.
@@ -84,6 +85,8 @@ function waterfall(trace) {
     first && el("p", { class: "faint" }, `Batch ${first.batch.number} on ${first.batch.instance}: ${first.batch.requests} requests, ${first.batch.rows} rows, closed: ${first.batch.closed}`));
 }
 
+const cut = (text) => (text.length > MOST_TEXT ? text.slice(0, MOST_TEXT) + "…" : text);
+
 function traceCard(list, failure, chosen, choose) {
   const traces = (list && list.requests) || [];
   return card("Last traces", failure && el("p", { class: "error" }, failure),
@@ -91,7 +94,7 @@ function traceCard(list, failure, chosen, choose) {
     traces.length > 0 && el("ul", { class: "log", tabindex: "0", "aria-label": "Traces" }, traces.slice(0, MOST_TRACES).map((t) => el("li", {},
       el("button", { type: "button", "aria-pressed": String(chosen.number === t.trace), onclick: () => choose(t) }, duration(t.total_us)), " ",
       el("span", { class: t.kept === "failed" ? "bad" : "faint" }, t.kept), " ", name(t.model), ` ${t.version}, ${t.protocol}, ${clock(t.began_unix_ms)}`,
-      t.id && [", id ", name(t.id)], t.error && el("span", { class: "bad" }, ": ", name(t.error))))),
+      t.id && [", id ", name(cut(t.id))], t.error && el("span", { class: "bad" }, ": ", name(cut(t.error)))))),
     chosen.failure && el("p", { class: "error" }, chosen.failure), chosen.trace && waterfall(chosen.trace));
 }
 
@@ -128,7 +131,7 @@ export function serverView(main, state) {
   level.onchange = () => { lastLine = 0; data.lines = []; polls[4].now(); };
   async function choose(trace) {
     data.chosen = { number: trace.trace };
-    const found = await getJson(`/v2/trtserver/requests/${part(trace.id || trace.trace)}`).catch((error) => { data.chosen.failure = error.message; return null; });
+    const found = await getJson(`/v2/trtserver/requests/${part(trace.trace)}`).catch((error) => { data.chosen.failure = error.message; return null; });
     data.chosen.trace = found;
     refresh();
   }

@@ -58,6 +58,9 @@ type VersionKey = (String, Option<i64>);
 #[derive(Default)]
 struct FeedReadings {
     sequence: u64,
+    /// When the server's clock was 0, by the first reading: computed anew it would differ by a
+    /// millisecond, and every model would seem to have changed.
+    clock_zero_ms: Option<u64>,
     last: Option<LastReading>,
     /// The oldest first; versions that have not changed share their totals.
     window: VecDeque<TotalsReading>,
@@ -141,7 +144,9 @@ impl FeedReadings {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unix_ms = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
         let mut totals = BTreeMap::new();
-        let texts = self.model_texts(at, models, unix_ms, &mut totals)?;
+        let clock_zero = || unix_ms.saturating_sub(now_ns() / 1_000_000);
+        let clock_zero_ms = *self.clock_zero_ms.get_or_insert_with(clock_zero);
+        let texts = self.model_texts(at, models, clock_zero_ms, &mut totals)?;
         self.sequence += 1;
         let head = SnapshotHead { sequence: self.sequence, unix_ms, server };
         let head = crate::recent::write_json(&head)?;
@@ -163,11 +168,11 @@ impl FeedReadings {
         &self,
         at: Instant,
         models: &ModelTable,
-        unix_ms: u64,
+        clock_zero_ms: u64,
         totals: &mut BTreeMap<VersionKey, Arc<VersionTotals>>,
     ) -> Result<BTreeMap<VersionKey, Box<str>>> {
-        let (now, loads) = (now_ns(), models.loads.list());
-        let since = |ns: u64| unix_ms.saturating_sub(now.saturating_sub(ns) / 1_000_000);
+        let loads = models.loads.list();
+        let since = |ns: u64| clock_zero_ms + ns / 1_000_000;
         let mut texts = BTreeMap::new();
         for (id, model) in models.all() {
             if model.versions.is_empty() {

@@ -55,12 +55,14 @@ pub fn configuration_json(ctx: &FrontendContext, name: &str, version: &str) -> R
     }
     let served =
         served.or_else(|| model.versions.values().rev().find_map(|v| ModelVersion::served(v)));
-    let config = served.map(|served| Arc::clone(&served.config)).or_else(|| model.config.clone());
+    let config = served.as_ref().map(|served| &*served.config).or(model.config.as_deref());
+    // Of a refused model what its file says.
+    let config = config.or_else(|| model.read_config().map(|read| &read.config));
     let config = config.ok_or_else(|| {
         let why = model.refusal.as_deref().unwrap_or("it was not loaded");
         Error::unavailable(format!("model '{name}' has no configuration: {why}"))
     })?;
-    configuration::configuration_json(&config, model.config_source())
+    configuration::configuration_json(config, model.config_source())
 }
 
 /// The snapshot that is due. Made on a thread that may block: with many models it takes a while.
