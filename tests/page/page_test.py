@@ -7,6 +7,7 @@ requests to other hosts, on serious findings of axe-core, and on names that beco
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -60,11 +61,11 @@ def make_repository(into):
 
 
 class Server:
-    def __init__(self, dist, models):
+    def __init__(self, dist, models, *more):
         flags = ["--model-repository", models, "--backend-dir", dist / "backends", "--http-port=0", "--grpc-port=0", "--metrics-port=0",
                  "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1", "--exit-on-error=false",
                  "--model-control-mode=explicit", "--load-model=*", "--trace-config=level=TIMESTAMPS", "--trace-config=rate=20",
-                 "--trace-slow-ms=200", "--trace-kept=100"]
+                 "--trace-slow-ms=200", "--trace-kept=100", *more]
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([dist / "bin/trtserver", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.url = None
@@ -239,6 +240,32 @@ def check_model(visit, args):
     expect(page.locator("main")).to_contain_text("no such backend")
 
 
+def check_token(browser, args, models, findings):
+    """Without a token the page says what is missing; with one it shows what the token may see."""
+    with tempfile.NamedTemporaryFile("w", suffix=".auth") as file:
+        file.write("anonymous - read:health\nviewer " + hashlib.sha256(b"a-token").hexdigest() + " read:metadata,model-config,statistics\n")
+        file.flush()
+        server = Server(args.dist, models, f"--auth-file={file.name}")
+        own = []
+        visit = Visit(browser, server, "light", own)
+        page = visit.page
+        page.goto(server.url + "/")
+        expect(page.locator("main")).to_contain_text("No access")
+        page.get_by_role("button", name="Access").click()
+        visit.check("access", args.out)
+        page.get_by_label("Token").fill("a-token")
+        page.get_by_role("button", name="Use").click()
+        expect(page.locator("#connection")).to_have_text("Live")
+        expect(page.get_by_role("link", name="digits", exact=True)).to_be_visible()
+        page.get_by_role("link", name="Server", exact=True).click()
+        expect(page.locator("main")).to_contain_text("it lacks scope read:logging")
+        visit.close()
+        if server.stop() != 0:
+            own.append("light: the server with tokens did not end well")
+        # The browser reports refusals by itself.
+        findings.extend(text for text in own if not re.search(r"status of 40[13]", text))
+
+
 def check_server(visit, out):
     page, server = visit.page, visit.server
     visit.open("server")
@@ -287,6 +314,8 @@ def main():
                 if look == "light":
                     check_keyboard(visit)
                 visit.close()
+                if look == "light":
+                    check_token(browser, args, models, findings)
                 print(f"page-test: {look}: {len(findings)} findings", flush=True)
             browser.close()
         finally:

@@ -23,6 +23,11 @@ fn batching_md() {
 }
 
 #[test]
+fn status_page_md() {
+    output_matches("docs/status-page.md");
+}
+
+#[test]
 fn tracing_md() {
     let folder = folder();
     let trace = folder.path().join("trace.json").display().to_string();
