@@ -68,10 +68,12 @@ class Server:
                  "--trace-slow-ms=200", "--trace-kept=100", *more]
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([dist / "bin/trtserver", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.url = None
+        self.url = self.metrics = None
         for line in self.process.stdout:
             if line.startswith("listening http "):
                 self.url = "http://" + line.split()[2]
+            if line.startswith("listening metrics "):
+                self.metrics = line.split()[2]
             if line.strip() == "ready":
                 break
         if self.url is None or self.process.poll() is not None:

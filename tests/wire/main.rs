@@ -6,6 +6,7 @@ mod access_log;
 mod administration;
 mod backends;
 mod bare_repository;
+mod boards;
 mod cancellation;
 mod check_command;
 mod clients;

@@ -81,7 +81,11 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             gpu_test::gpu_test(paths, no_build, only_build, &passed_on(with))
         }
         Some(("page-test", with)) => {
-            page_test::page_test(paths, with.get_flag("no-build"), &passed_on(with))
+            let no_build = with.get_flag("no-build");
+            match with.get_flag("boards") {
+                true => page_test::boards_test(paths, no_build),
+                false => page_test::page_test(paths, no_build, &passed_on(with)),
+            }
         }
         Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
@@ -220,6 +224,7 @@ fn cli() -> Command {
             Command::new("page-test")
                 .about("Test the status page in headless Chromium, which apt installs if this runs as root")
                 .arg(flag("no-build", "Use the last debug build"))
+                .arg(flag("boards", "Test the rules and the board in deploy/ with Prometheus instead"))
                 .arg(arguments("Arguments for tests/page/page_test.py")),
         )
         .subcommand(
