@@ -1,7 +1,7 @@
 //! The board of Grafana and the rules of Prometheus in `deploy` ask for metrics that the server has.
 
 use std::collections::BTreeSet;
-use trtserver_tests::{Server, onnx, root};
+use trtserver_tests::{Server, root};
 
 /// What these hosts, devices and failures show is not on the page of every server.
 const CONDITIONAL: [&str; 6] = [
@@ -38,7 +38,7 @@ fn read(path: &str) -> String {
 
 #[test]
 fn boards_and_rules_name_metrics_that_exist() {
-    let server = Server::new().copy_model(onnx("addsub_fp32")).start();
+    let server = Server::new().copy_model("tests/models/addsub_fp32").start();
     let body = r#"{"inputs":[
         {"name":"INPUT0","datatype":"FP32","shape":[1,16],"data":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]},
         {"name":"INPUT1","datatype":"FP32","shape":[1,16],"data":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}]}"#;

@@ -150,8 +150,10 @@ impl FeedReadings {
         self.sequence += 1;
         let head = SnapshotHead { sequence: self.sequence, unix_ms, server };
         let head = crate::recent::write_json(&head)?;
-        let is_new = |(key, text): &(&VersionKey, &Box<str>)| self.texts.get(*key) != Some(*text);
-        let changed = texts.iter().filter(is_new).map(|(_, text)| &**text);
+        let changed = texts.iter().filter_map(|(key, text)| {
+            let is_new = self.texts.get(key) != Some(text);
+            is_new.then_some(&**text)
+        });
         let removed: Vec<_> = self.texts.keys().filter(|key| !texts.contains_key(*key)).collect();
         let changed = join_models(&head, changed, Some(&removed))?;
         let full = join_models(&head, texts.values().map(|text| &**text), None)?;
