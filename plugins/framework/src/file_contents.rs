@@ -34,22 +34,45 @@ pub fn explain_contents(path: &Path) -> Option<String> {
 }
 
 fn explain_head(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
+    let is_text = |start| lower_text(bytes).starts_with(start);
+    let what = explain_foreign(bytes).or_else(|| {
+        is_text("{").then_some(
+            "the file is a text and not a model: perhaps the error of a server that it was downloaded from",
+        )
+    });
+    what.map(str::to_owned)
+}
+
+/// A sentence about a file, of which these are the first bytes, that is not a model of any
+/// framework.
+pub fn explain_foreign(bytes: &[u8]) -> Option<&'static str> {
+    let text = lower_text(bytes);
     let is = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
-    let what = if bytes.is_empty() {
-        "the file is empty"
+    if bytes.is_empty() {
+        Some("the file is empty")
     } else if is(&["version https://git-lfs.github.com/spec/"]) {
-        "the file is a Git LFS pointer and not the model: `git lfs pull` in its repository fetches the model"
+        Some(
+            "the file is a Git LFS pointer and not the model: `git lfs pull` in its repository fetches the model",
+        )
     } else if is(&["<!doctype html", "<html"]) {
-        "the file is an HTML page and not a model: the address that it was downloaded from is that of a page, or the \
-         download was refused"
-    } else if is(&["<?xml", "{", "<error"]) {
-        "the file is a text and not a model: perhaps the error of a server that it was downloaded from"
+        Some(
+            "the file is an HTML page and not a model: the address that it was downloaded from is that of a page, or \
+             the download was refused",
+        )
+    } else if is(&["<?xml", "<error"]) {
+        Some(
+            "the file is a text and not a model: perhaps the error of a server that it was downloaded from",
+        )
     } else {
-        return None;
-    };
-    Some(what.to_owned())
+        None
+    }
+}
+
+/// The first bytes of a file as text, without what may come before the first word.
+fn lower_text(bytes: &[u8]) -> String {
+    let head = &bytes[..bytes.len().min(HEAD as usize)];
+    let text = String::from_utf8_lossy(head);
+    text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase()
 }
 
 #[cfg(test)]

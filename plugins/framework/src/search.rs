@@ -6,7 +6,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, OsStr, c_char};
 use std::path::{Path, PathBuf};
 
-/// Server setting that names the library.
+/// Server setting that names the library of a backend that has one.
 pub const SETTING: &str = "library";
 
 /// What is searched.
@@ -15,7 +15,9 @@ pub struct Framework {
     /// For messages: `ONNX Runtime`.
     pub name: &'static str,
     pub backend: &'static str,
-    /// Environment variable that names the library; the setting [`SETTING`] comes before it.
+    /// Server setting that names the library, [`SETTING`] unless the backend has several libraries.
+    pub setting: &'static str,
+    /// Environment variable that names the library; the setting comes before it.
     pub variable: &'static str,
     /// File names up to and including `.so`, best first; a version may follow.
     pub files: &'static [&'static str],
@@ -47,7 +49,7 @@ impl Framework {
         if let Some(path) = setting.filter(|path| !path.is_empty()) {
             return SearchPlan::Named {
                 path: path.into(),
-                by: format!("--backend-config={},{SETTING}=…", self.backend),
+                by: format!("--backend-config={},{}=…", self.backend, self.setting),
             };
         }
         if let Some(path) = variable.filter(|path| !path.is_empty()) {
@@ -174,9 +176,9 @@ impl Framework {
 
     /// The advice at the end of every message about a missing library.
     fn how_to_get_it(&self) -> String {
-        let Self { advice, backend, variable, .. } = self;
+        let Self { advice, backend, setting, variable, .. } = self;
         format!(
-            "To get it: {advice} and name it with --backend-config={backend},{SETTING}=PATH or \
+            "To get it: {advice} and name it with --backend-config={backend},{setting}=PATH or \
              {variable}=PATH"
         )
     }

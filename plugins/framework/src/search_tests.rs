@@ -5,6 +5,7 @@ use super::*;
 static ONNX: Framework = Framework {
     name: "ONNX Runtime",
     backend: "onnxruntime",
+    setting: SETTING,
     variable: "TEST_LIBRARY",
     files: &["libonnxruntime.so"],
     system: &["libonnxruntime.so.1", "libonnxruntime.so"],

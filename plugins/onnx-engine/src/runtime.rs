@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::log;
-use trtserver_framework::search::{Framework, load_library, read_c_text};
+use trtserver_framework::search::{Framework, SETTING, load_library, read_c_text};
 use trtserver_plugin_api::abi::types::{code, level};
 
 /// Version of the function table: all functions that this plugin uses are in every release since
@@ -34,6 +34,7 @@ const fn onnx_framework(backend: &'static str) -> Framework {
     Framework {
         name: "ONNX Runtime",
         backend,
+        setting: SETTING,
         variable: VARIABLE,
         files: &["libonnxruntime.so"],
         system: &["libonnxruntime.so.1", "libonnxruntime.so"],

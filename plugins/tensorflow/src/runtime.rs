@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::log;
-use trtserver_framework::search::{Framework, SearchPlan, load_library, read_c_text};
+use trtserver_framework::search::{Framework, SETTING, SearchPlan, load_library, read_c_text};
 use trtserver_plugin_api::abi::types::level;
 
 /// Environment variable that names the library.
@@ -25,6 +25,7 @@ pub const VARIABLE: &str = "TRTSERVER_TENSORFLOW_LIBRARY";
 static FRAMEWORK: Framework = Framework {
     name: "TensorFlow",
     backend: "tensorflow",
+    setting: SETTING,
     variable: VARIABLE,
     // The first two are in the wheels of Python, the others in the packages for C.
     files: &["libtensorflow_cc.so", "libtensorflow.so"],
