@@ -43,6 +43,12 @@ const PLUGINS: &[Plugin] = &[
         test_only: false,
     },
     Plugin {
+        package: "trtserver-plugin-trees",
+        library: "trtserver_fil",
+        backend: "fil",
+        test_only: false,
+    },
+    Plugin {
         package: "trtserver-plugin-onnx",
         library: "trtserver_onnxruntime",
         backend: "onnxruntime",

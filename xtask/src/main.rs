@@ -110,6 +110,9 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             if with.get_flag("tensorrt") {
                 runtimes::tensorrt::fetch(paths)?;
             }
+            if with.get_flag("trees") {
+                runtimes::trees::fetch(paths)?;
+            }
             if with.get_flag("triton") {
                 runtimes::triton::fetch(paths)?;
             }
@@ -276,6 +279,10 @@ fn cli() -> Command {
                 .arg(flag(
                     "tensorrt",
                     "Download TensorRT's lean runtime as well (two releases, 94 MB) into the user's cache",
+                ))
+                .arg(flag(
+                    "trees",
+                    "Download LightGBM and XGBoost as well (9 MB) into the user's cache",
                 ))
                 .arg(flag(
                     "triton",

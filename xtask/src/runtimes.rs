@@ -1,14 +1,16 @@
 //! `cargo xtask runtimes`: downloads framework libraries into `target/dist/lib/`.
 //!
 //! The host needs none of them. The demo and the tests use ONNX Runtime; with `--tensorflow`,
-//! TensorFlow is fetched as well, with `--tensorrt`, the lean runtime of TensorRT, with `--triton`,
-//! Triton and its Python backend, with `--gpu`, ONNX Runtime for GPUs. Operators can install their
+//! TensorFlow is fetched as well, with `--tensorrt`, the lean runtime of TensorRT, with `--trees`,
+//! LightGBM and XGBoost, with `--triton`, Triton and its Python backend, with `--gpu`, ONNX Runtime
+//! for GPUs. Operators can install their
 //! own libraries there.
 
 pub mod onnxruntime_gpu;
 mod release;
 pub mod tensorflow;
 pub mod tensorrt;
+pub mod trees;
 pub mod triton;
 
 use crate::command::{Result, say};

@@ -10,7 +10,7 @@ use crate::gate;
 use crate::paths::Paths;
 use crate::perf_analyzer;
 use crate::python::{self, Environment};
-use crate::runtimes::{self, tensorflow, tensorrt, triton};
+use crate::runtimes::{self, tensorflow, tensorrt, trees, triton};
 use crate::tidy;
 use crate::tools;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ struct Framework {
     tests: &'static str,
 }
 
-const FRAMEWORKS: [Framework; 3] = [
+const FRAMEWORKS: [Framework; 4] = [
     Framework {
         name: "tensorflow",
         title: "TensorFlow",
@@ -49,11 +49,18 @@ const FRAMEWORKS: [Framework; 3] = [
         fetch: tensorrt::fetch,
         tests: "with_tensorrt_lean",
     },
+    Framework {
+        name: "trees",
+        title: "LightGBM and XGBoost",
+        fetch: trees::fetch,
+        tests: "with_trees",
+    },
     Framework { name: "triton", title: "Triton", fetch: triton::fetch, tests: "with_triton" },
 ];
 
 /// The names that `--without` takes.
-pub const LEAVE_OUT: [&str; 3] = [FRAMEWORKS[0].name, FRAMEWORKS[1].name, FRAMEWORKS[2].name];
+pub const LEAVE_OUT: [&str; 4] =
+    [FRAMEWORKS[0].name, FRAMEWORKS[1].name, FRAMEWORKS[2].name, FRAMEWORKS[3].name];
 
 impl Options {
     fn left_out(&self) -> impl Iterator<Item = &'static Framework> {

@@ -35,3 +35,6 @@ mod xgboost;
 const BACKEND: &str = "fil";
 
 trtserver_plugin_api::export_backend!(backend::Fil);
+
+#[cfg(test)]
+mod with_trees;

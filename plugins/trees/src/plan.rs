@@ -84,13 +84,12 @@ pub fn plan_model(
             type_name(input.dtype)
         ));
     }
-    let batching = config.max_batch_size > 0;
+    let (batching, features) = (config.max_batch_size > 0, widths.features);
     let Some(has_rows) = find_rows(&input.model_dims, batching, widths.features) else {
         return refuse(format!(
-            "input '{}' has dims {}, and the model has {} features: expected dims [{1}]{}",
+            "input '{}' has dims {}, and the model has {features} features: expected dims [{features}]{}",
             input.name,
             shape_text(&input.model_dims),
-            widths.features,
             if batching { "" } else { " for one row, or [-1,N] for rows of N features" }
         ));
     };
