@@ -120,9 +120,23 @@ fn bare_call(direct: &Path, library: &Path) -> Result<f64> {
     text.trim().parse().map_err(|_| String::from_utf8_lossy(&done.stderr).into_owned())
 }
 
-/// An instance of a model that copies its input, ready to be called.
+/// A model to be opened in this process, and what is asked of it.
+pub struct InProcessCase<'a> {
+    pub config: ModelConfig,
+    /// The directory of the model, which has one version, 1.
+    pub dir: &'a Path,
+    /// Shape of the input.
+    pub shape: Vec<i64>,
+    /// The bytes of the output; none: those of the input.
+    pub expected: Option<Bytes>,
+    /// Threads of the instance.
+    pub threads: u32,
+}
+
+/// An instance of a model, ready to be called.
 pub struct InProcessModel {
-    values: usize,
+    shape: Vec<i64>,
+    expected: Option<Bytes>,
     instance: BackendInstance,
     hold: FrameHold,
     signature: Arc<ModelSignature>,
@@ -179,23 +193,31 @@ fn model_file(backend: &str) -> &'static str {
 }
 
 impl InProcessModel {
+    /// A model that copies its input.
     pub fn new(backends: &Backends, backend: &str, dir: &Path, values: usize) -> Result<Self> {
-        let config = config(backend, values);
+        let (config, shape) = (config(backend, values), vec![values as i64]);
+        Self::open(backends, InProcessCase { config, dir, shape, expected: None, threads: 1 })
+    }
+
+    pub fn open(backends: &Backends, case: InProcessCase<'_>) -> Result<Self> {
+        let InProcessCase { config, dir, shape, expected, threads } = case;
         let signature = Arc::new(ModelSignature::new(&config, |_| None).map_err(|e| e.message)?);
         let facts = ModelFacts {
             name: "identity",
             version: 1,
             dir,
             version_dir: &dir.join("1"),
-            file: model_file(backend),
+            file: &config.default_model_filename,
             config: &config,
             signature: &signature,
             n_instances: 1,
-            threads: 1,
+            threads,
             host_policy: None,
             state: std::ptr::null_mut(),
         };
-        let backend = backends.get(backend).ok_or(format!("no backend '{backend}' installed"))?;
+        let backend = backends
+            .get(&config.backend)
+            .ok_or(format!("no backend '{}' installed", config.backend))?;
         let model =
             BackendModel::open(&backend, &facts, &Default::default()).map_err(|e| e.message)?;
         let facts = InstanceFacts {
@@ -203,7 +225,7 @@ impl InProcessModel {
             kind: 2,
             ordinal: 0,
             device: -1,
-            threads: 1,
+            threads,
             max_rows: 1,
             profiles: &[],
             secondary_devices: &[],
@@ -216,7 +238,7 @@ impl InProcessModel {
         let instance = BackendInstance::open(&model, &facts).map_err(|e| e.message)?;
         let names = Arc::new(TensorNames::new(&signature));
         let (hold, right) = (FrameHold::new(), Arc::default());
-        Ok(Self { values, instance, hold, signature, names, right })
+        Ok(Self { shape, expected, instance, hold, signature, names, right })
     }
 
     /// Correct responses so far.
@@ -226,7 +248,8 @@ impl InProcessModel {
 
     /// Nanoseconds per call.
     pub fn pass(&mut self, length: Duration) -> Result<f64> {
-        let data = Bytes::from(vec![7; 4 * self.values]);
+        let values: i64 = self.shape.iter().product();
+        let data = Bytes::from(vec![7; 4 * values as usize]);
         let begin = Instant::now();
         let (mut calls, before) = (0, self.right());
         while begin.elapsed() < length {
@@ -243,8 +266,9 @@ impl InProcessModel {
     }
 
     pub fn call(&mut self, data: &Bytes) -> Result<()> {
-        let sink = Compare(data.clone(), Arc::clone(&self.right));
-        let shape = [self.values as i64][..].into();
+        let expected = self.expected.as_ref().unwrap_or(data).clone();
+        let sink = Compare(expected, Arc::clone(&self.right));
+        let shape = self.shape[..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone().into() };
         let request = request(&self.signature, None, input, sink);
         request.responder.queued(now_ns());

@@ -27,11 +27,7 @@ fn what_a_configuration_omits_is_added() {
         (with(1, &[4], &[]), 64, OUTPUT.to_owned()),
         (with(0, &[4], &[]), 64, format!("{limit}{OUTPUT}")),
         (with(0, &[-1, 4], &[]), 64, OUTPUT.replace("[ 1 ]", "[ -1, 1 ]")),
-        (
-            with(0, &[], &[]),
-            0,
-            format!("{INPUT}{OUTPUT}").replace("[ ", "[ -1, "),
-        ),
+        (with(0, &[], &[]), 0, format!("{INPUT}{OUTPUT}").replace("[ ", "[ -1, ")),
         (with(1, &[4], &[1]), 64, String::new()),
     ] {
         let found = config_patch(&config, &WIDTHS, &Parameters::default(), batch);

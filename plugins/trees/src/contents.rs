@@ -163,13 +163,14 @@ fn check_ubjson(bytes: &[u8]) -> Result<(), String> {
         Ok(()) if reader.at == bytes.len() => Ok(()),
         Ok(()) => Err(trailing(reader.at, bytes.len())),
         Err(UbjFault::Truncated) => Err(truncated(bytes)),
-        Err(UbjFault::Marker(at)) => {
-            Err(format!("the file is not UBJSON: byte {at} is {} where a type was expected", bytes[at]))
-        }
+        Err(UbjFault::Marker(at)) => Err(format!(
+            "the file is not UBJSON: byte {at} is {} where a type was expected",
+            bytes[at]
+        )),
         Err(UbjFault::Depth) => Err(too_deep()),
-        Err(UbjFault::Length(at)) => {
-            Err(format!("the file is damaged: the length at byte {at} is negative or beyond the file"))
-        }
+        Err(UbjFault::Length(at)) => Err(format!(
+            "the file is damaged: the length at byte {at} is negative or beyond the file"
+        )),
     }
 }
 

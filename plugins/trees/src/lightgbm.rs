@@ -4,6 +4,7 @@
 //! for more the call for a matrix costs less, though it parses them each time.
 
 use crate::booster::{Rows, Task};
+use crate::contents::find;
 use crate::libraries::{OpenLibrary, on_log};
 use crate::symbols::{LgbmBooster, LgbmFastConfig, LgbmTable};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -52,6 +53,17 @@ unsafe impl Send for LgbmModel {}
 // booster.
 unsafe impl Sync for LgbmModel {}
 
+/// The text without the sizes of its trees. With them, LightGBM reads trees with several threads,
+/// and an error in one of them may end the process.
+fn without_sizes(mut file: Vec<u8>) -> Vec<u8> {
+    let header = find(&file, b"\n\n").unwrap_or(file.len());
+    if let Some(at) = find(&file[..header], b"\ntree_sizes=") {
+        let length = file[at + 1..].iter().position(|byte| *byte == b'\n').unwrap_or(0);
+        file.drain(at..=at + length);
+    }
+    file
+}
+
 /// Turns the result of a function into the library's last error, which belongs to the thread.
 fn outcome(table: &LgbmTable, result: c_int) -> Result<(), PluginFault> {
     if result == 0 {
@@ -67,8 +79,9 @@ impl LgbmModel {
     /// LightGBM cannot read the file, or it holds no trees.
     pub fn open(library: Library, file: Vec<u8>) -> Result<Self, PluginFault> {
         let table = &library.table;
-        let text = CString::new(file)
-            .map_err(|_| PluginFault::invalid("the file has a byte of zero, so it is not a text"))?;
+        let text = CString::new(without_sizes(file)).map_err(|_| {
+            PluginFault::invalid("the file has a byte of zero, so it is not a text")
+        })?;
         let (mut iterations, mut handle) = (0, ptr::null_mut());
         // SAFETY: a C string, and two variables of the function's types; the callback may be called
         // for ever.
@@ -249,3 +262,7 @@ impl Drop for LgbmPredictor {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "lightgbm_tests.rs"]
+mod tests;

@@ -47,7 +47,11 @@ pub fn check_text(bytes: &[u8]) -> Result<(), String> {
 }
 
 fn read_block<'a>(lines: &mut std::str::Lines<'a>) -> Block<'a> {
-    lines.map(str::trim_end).take_while(|line| !line.is_empty()).filter_map(|line| line.split_once('=')).collect()
+    lines
+        .map(str::trim_end)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_once('='))
+        .collect()
 }
 
 /// The number of features.
@@ -56,13 +60,14 @@ fn check_header(header: &Block<'_>) -> Result<usize, String> {
     let last: usize =
         number(header, "max_feature_idx").ok_or_else(|| missing("max_feature_idx"))?;
     let classes: usize = number(header, "num_class").ok_or_else(|| missing("num_class"))?;
-    let per_iteration: usize =
-        number(header, "num_tree_per_iteration").ok_or_else(|| missing("num_tree_per_iteration"))?;
+    let per_iteration: usize = number(header, "num_tree_per_iteration")
+        .ok_or_else(|| missing("num_tree_per_iteration"))?;
     if last > 1 << 24 || classes == 0 || classes > 1 << 20 || per_iteration > 1 << 20 {
         return Err("the file is damaged: its header has numbers that no model has".to_owned());
     }
     let objective = header.get("objective").copied().unwrap_or_default();
-    let of_objective = objective.split_whitespace().find_map(|word| word.strip_prefix("num_class:"));
+    let of_objective =
+        objective.split_whitespace().find_map(|word| word.strip_prefix("num_class:"));
     if let Some(other) = of_objective.filter(|other| other.parse() != Ok(classes)) {
         return Err(format!(
             "the file is damaged: its header has {classes} classes, its objective {other}"
@@ -143,10 +148,12 @@ fn check_categories(
     }
     let bounds = list::<usize>(tree, "cat_boundaries", sets.saturating_add(1))?;
     let words = tree.get("cat_threshold").map_or(0, |words| words.split_whitespace().count());
-    let ascend = bounds.is_sorted() && bounds.last().is_some_and(|last| *last <= words);
-    match ascend {
+    if !bounds.is_sorted() {
+        return Err(TreeFault::Wrong("its sets of categories have no bounds".to_owned()));
+    }
+    match bounds.last().is_some_and(|last| *last <= words) {
         true => Ok(()),
-        false => Err(TreeFault::Wrong("its sets of categories have no bounds".to_owned())),
+        false => Err(TreeFault::Short("cat_threshold")),
     }
 }
 
@@ -187,7 +194,9 @@ fn list<T: FromStr>(
     }
     if all.len() > expected || words.next().is_some() {
         let found = text.split_whitespace().count();
-        return Err(TreeFault::Wrong(format!("it has {found} values of '{key}', expected {expected}")));
+        return Err(TreeFault::Wrong(format!(
+            "it has {found} values of '{key}', expected {expected}"
+        )));
     }
     Ok(all)
 }

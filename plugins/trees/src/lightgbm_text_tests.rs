@@ -33,20 +33,32 @@ fn numbers_that_name_nothing_are_refused() {
         ("left_child=1 -1", "left_child=2 -1", "tree 0: its 'left_child' leads from 0 to 2"),
         ("left_child=1 -1", "left_child=1 -4", "tree 0: its 'left_child' leads from 1 to -4"),
         ("left_child=1 -1", "left_child=1", "tree 0 lacks values of 'left_child'"),
-        ("left_child=1 -1", "left_child=1 -1 -1", "tree 0: it has 3 values of 'left_child', expected 2"),
+        (
+            "left_child=1 -1",
+            "left_child=1 -1 -1",
+            "tree 0: it has 3 values of 'left_child', expected 2",
+        ),
         ("split_feature=0 2", "split_feature=0 3", "tree 0: it splits feature 3 of 3"),
         ("split_feature=0 2", "split_feature=-1 2", "tree 0 lacks values of 'split_feature'"),
         ("leaf_value=1 2 3", "leaf_value=1 2 x", "tree 0 lacks values of 'leaf_value'"),
         ("threshold=0.5 0", "threshold=0.5 1", "tree 0: set 1 of 1 sets of categories"),
-        ("cat_boundaries=0 1", "cat_boundaries=0 2", "its sets of categories have no bounds"),
+        ("cat_boundaries=0 1", "cat_boundaries=0 2", "tree 0 lacks values of 'cat_threshold'"),
         ("cat_boundaries=0 1", "cat_boundaries=1 0", "its sets of categories have no bounds"),
         ("num_leaves=3", "num_leaves=0", "tree 0: it has no leaves"),
         ("tree_sizes=100 50", "tree_sizes=1", "it announces 1 trees and has 2"),
         ("num_tree_per_iteration=1", "num_tree_per_iteration=3", "2 trees are not iterations of 3"),
         ("max_feature_idx=2", "max_feature_idx=x", "its header has no number 'max_feature_idx'"),
         ("num_class=1", "num_class=999999999", "numbers that no model has"),
-        ("objective=binary sigmoid:1", "objective=multiclass num_class:9", "1 classes, its objective 9"),
-        ("is_linear=0\nshrinkage=1\n\n\nend", "is_linear=1\nleaf_const=1\nnum_features=1\nleaf_coeff=1\nleaf_features=7\n\n\nend", "tree 1: a leaf uses feature 7 of 3"),
+        (
+            "objective=binary sigmoid:1",
+            "objective=multiclass num_class:9",
+            "1 classes, its objective 9",
+        ),
+        (
+            "is_linear=0\nshrinkage=1\n\n\nend",
+            "is_linear=1\nleaf_const=1\nnum_features=1\nleaf_coeff=1\nleaf_features=7\n\n\nend",
+            "tree 1: a leaf uses feature 7 of 3",
+        ),
     ] {
         assert!(MODEL.contains(from), "{from}");
         let found = check_text(MODEL.replace(from, to).as_bytes()).unwrap_err();

@@ -78,6 +78,8 @@ fn choose_name(
         return configured.to_owned();
     }
     let found = names.iter().copied().find(|name| exists(name));
+    // A file of another type is refused by its contents, with more to say.
+    let found = found.or_else(|| Some(configured).filter(|name| !name.is_empty() && exists(name)));
     let fallback = names.first().copied().unwrap_or(configured);
     found.unwrap_or(fallback).to_owned()
 }
@@ -87,10 +89,9 @@ fn choose_name(
 fn expect_type(format: Format, platform: &str, parameters: &Parameters) -> Result<(), String> {
     let title = format.title();
     match parameters.model_type {
-        Some(own) if !own.accepts(format) => Err(format!(
-            "the file is {title}, and the parameter 'model_type' is '{}'",
-            own.name
-        )),
+        Some(own) if !own.accepts(format) => {
+            Err(format!("the file is {title}, and the parameter 'model_type' is '{}'", own.name))
+        }
         None if !platform.is_empty() && platform != format.platform() => Err(format!(
             "the file is {title}, and the platform is '{platform}': it needs platform '{}'",
             format.platform()

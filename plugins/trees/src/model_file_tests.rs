@@ -23,6 +23,8 @@ fn the_file_follows_from_type_and_platform() {
         // The user's name, also if there is no such file.
         ("trees.txt", "lightgbm", "", &["model.txt"], "trees.txt"),
         ("x.json", "", "xgboost_json", &[], "x.json"),
+        // One of another type.
+        ("model.txt", "lightgbm", "xgboost", &["model.txt"], "model.txt"),
         // None.
         ("model.txt", "", "xgboost_json", &[], "xgboost.json"),
     ] {

@@ -4,8 +4,13 @@ use super::*;
 
 const BINARY: ModelWidths =
     ModelWidths { features: 4, scores: 1, leaves: 5, contributions: 5, scores_are_classes: false };
-const THREE: ModelWidths =
-    ModelWidths { features: 4, scores: 3, leaves: 15, contributions: 15, scores_are_classes: false };
+const THREE: ModelWidths = ModelWidths {
+    features: 4,
+    scores: 3,
+    leaves: 15,
+    contributions: 15,
+    scores_are_classes: false,
+};
 
 fn tensor(name: &str, dtype: u32, dims: &[i64]) -> ConfiguredTensor {
     let (dims, model_dims) = (dims.to_vec(), dims.to_vec());
@@ -94,19 +99,41 @@ fn outputs_by_name() {
 
 #[test]
 fn errors_name_tensor_and_expectation() {
-    let two = Config { inputs: vec![tensor("a", 11, &[4]), tensor("b", 11, &[4])], ..config(8, &[4], scores(&[1])) };
-    let int = Config { inputs: vec![tensor("a", dtype::INT64, &[4])], ..config(8, &[4], scores(&[1])) };
+    let two = Config {
+        inputs: vec![tensor("a", 11, &[4]), tensor("b", 11, &[4])],
+        ..config(8, &[4], scores(&[1]))
+    };
+    let int =
+        Config { inputs: vec![tensor("a", dtype::INT64, &[4])], ..config(8, &[4], scores(&[1])) };
     for (config, expected) in [
         (two, "configuration expects 2 inputs, model provides 1"),
         (int, "input 'a' has data type TYPE_INT64, expected TYPE_FP32 or TYPE_FP64"),
-        (config(8, &[3], scores(&[1])), "input 'input__0' has dims [3], and the model has 4 features: expected dims [4]"),
+        (
+            config(8, &[3], scores(&[1])),
+            "input 'input__0' has dims [3], and the model has 4 features: expected dims [4]",
+        ),
         (config(8, &[4], Vec::new()), "configuration expects 0 outputs"),
-        (config(8, &[4], scores(&[2])), "output 'output__0' has dims [2], expected [1] (by the model"),
-        (config(8, &[4], vec![tensor("leaf__output", dtype::INT64, &[5])]), "expected TYPE_INT32 or TYPE_FP32 or TYPE_FP64"),
-        (config(8, &[4], vec![tensor("shap__output", dtype::FP32, &[4])]), "output 'shap__output' has dims [4], expected [5]"),
-        (config(0, &[-1, 4], scores(&[-1, 2])), "expected [1] (by the model and the parameters output_class and predict_proba) after the dimension of the rows"),
+        (
+            config(8, &[4], scores(&[2])),
+            "output 'output__0' has dims [2], expected [1] (by the model",
+        ),
+        (
+            config(8, &[4], vec![tensor("leaf__output", dtype::INT64, &[5])]),
+            "expected TYPE_INT32 or TYPE_FP32 or TYPE_FP64",
+        ),
+        (
+            config(8, &[4], vec![tensor("shap__output", dtype::FP32, &[4])]),
+            "output 'shap__output' has dims [4], expected [5]",
+        ),
+        (
+            config(0, &[-1, 4], scores(&[-1, 2])),
+            "expected [1] (by the model and the parameters output_class and predict_proba) after the dimension of the rows",
+        ),
     ] {
         let text = plan_model(&config, &BINARY, &Parameters::default()).unwrap_err().text;
-        assert!(text.starts_with("unable to load model 'm': ") && text.contains(expected), "{text}");
+        assert!(
+            text.starts_with("unable to load model 'm': ") && text.contains(expected),
+            "{text}"
+        );
     }
 }

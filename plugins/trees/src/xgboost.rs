@@ -115,9 +115,7 @@ impl XgbModel {
     fn set_parameter(&self, name: &CStr, value: &CStr) -> Result<(), PluginFault> {
         let table = &self.library.table;
         // SAFETY: an open handle and two C strings.
-        outcome(table, unsafe {
-            (table.set_parameter)(self.handle, name.as_ptr(), value.as_ptr())
-        })
+        outcome(table, unsafe { (table.set_parameter)(self.handle, name.as_ptr(), value.as_ptr()) })
     }
 
     /// The objective that the model was trained for.

@@ -11,6 +11,7 @@ mod onnx_declarations;
 mod recognition;
 mod releases_with_tensorflow;
 mod with_tensorflow;
+mod with_trees;
 
 use serde_json::{Value, json};
 use std::fs;

@@ -80,7 +80,11 @@ fn files_that_are_no_models_are_explained() {
         ("e.txt", b"booster[0]:\n0:[f0<1]", "a dump of XGBoost for people"),
         ("f.bin", b"\x80\x04\x95pickle", "the file is a pickle of Python"),
         ("g.txt", b"forest\n", "the file of 7 bytes is neither a model of LightGBM"),
-        ("h.model", &[0, 0, 0, 0x3f, 1, 0, 0, 0], "XGBoost 3.1 and newer read JSON and UBJSON only"),
+        (
+            "h.model",
+            &[0, 0, 0, 0x3f, 1, 0, 0, 0],
+            "XGBoost 3.1 and newer read JSON and UBJSON only",
+        ),
         ("i.json", b"{\"learner\":{\"x\":[}", "byte 17 closes what is not open"),
         ("j.json", b"{\"learner\":{}}", "XGBoost: "),
     ];
@@ -107,10 +111,19 @@ fn configurations_that_do_not_fit_are_refused() {
     five.inputs = vec![tensor("input__0", dtype::FP32, &[5])];
     for (spec, expected) in [
         (five, "input 'input__0' has dims [5], and the model has 6 features: expected dims [6]"),
-        (own(vec![tensor("output__0", dtype::FP32, &[2])]), "output 'output__0' has dims [2], expected [1]"),
-        (with("model_type", "xgboost_json"), "the file is a LightGBM model, and the parameter 'model_type' is 'xgboost_json'"),
+        (
+            own(vec![tensor("output__0", dtype::FP32, &[2])]),
+            "output 'output__0' has dims [2], expected [1]",
+        ),
+        (
+            with("model_type", "xgboost_json"),
+            "the file is a LightGBM model, and the parameter 'model_type' is 'xgboost_json'",
+        ),
         (with("model_type", "treelite_checkpoint"), "which only Treelite reads"),
-        (with("threshold", "x"), "unable to load model 'M': parameter 'threshold' is 'x', expected a number"),
+        (
+            with("threshold", "x"),
+            "unable to load model 'M': parameter 'threshold' is 'x', expected a number",
+        ),
     ] {
         let refused = refusal(&backend, &spec);
         assert!(refused.contains(expected), "{refused}");
@@ -123,8 +136,20 @@ fn a_missing_library_is_explained() {
     let settings = [("lightgbm-library", "/nowhere/lib.so"), ("xgboost-library", "/lib")];
     let backend = backend(&settings);
     for (name, expected) in [
-        ("lgbm_binary", ["LightGBM library '/nowhere/lib.so' (named by --backend-config=fil,lightgbm-library=…)", "pip install lightgbm"]),
-        ("xgb_binary", ["XGBoost library '/lib' (named by --backend-config=fil,xgboost-library=…)", "pip install xgboost-cpu"]),
+        (
+            "lgbm_binary",
+            [
+                "LightGBM library '/nowhere/lib.so' (named by --backend-config=fil,lightgbm-library=…)",
+                "pip install lightgbm",
+            ],
+        ),
+        (
+            "xgb_binary",
+            [
+                "XGBoost library '/lib' (named by --backend-config=fil,xgboost-library=…)",
+                "pip install xgboost-cpu",
+            ],
+        ),
     ] {
         let refused = refusal(&backend, &spec(&file_of(name), dtype::FP32, scores()));
         for part in expected {

@@ -14,7 +14,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n.max(1)
     }
 }
@@ -33,7 +34,8 @@ fn damage(bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
         2 => out.truncate(at),
         3 => {
             // A digit keeps the syntax and changes an index or a length.
-            let digits: Vec<usize> = (0..out.len()).filter(|at| out[*at].is_ascii_digit()).collect();
+            let digits: Vec<usize> =
+                (0..out.len()).filter(|at| out[*at].is_ascii_digit()).collect();
             for _ in 0..1 + numbers.below(4) {
                 let at = digits[numbers.below(digits.len())];
                 out[at] = b'0' + numbers.below(10) as u8;

@@ -131,7 +131,8 @@ fn classes_and_probabilities() {
         assert_equal(name, &pairs, &expected, false);
     }
     for name in ["lgbm_three", "xgb_three"] {
-        let largest = |row: &[f64]| (0..3).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as f64;
+        let largest =
+            |row: &[f64]| (0..3).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as f64;
         let classes: Vec<f64> = expected.values(name, "scores").chunks(3).map(largest).collect();
         assert_eq!(run(name, 1, &[class]), classes, "{name}");
     }

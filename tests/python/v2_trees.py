@@ -1,0 +1,50 @@
+"""Models of LightGBM and XGBoost predict as their Python packages; with tests/wire/frameworks/with_trees.rs."""
+
+import numpy as np
+import tritonclient.grpc as grpc
+import tritonclient.http as http
+
+import checks
+import trees
+
+
+class Calls:
+    """The same calls over both wires."""
+
+    def ask(self, model, rows):
+        tensor = self.library.InferInput("input__0", list(rows.shape), "FP32")
+        tensor.set_data_from_numpy(rows)
+        return self.client.infer(model, [tensor]).as_numpy("output__0")
+
+    def test_all_models(self):
+        rows, models = trees.expected()
+        for name, scores in models.items():
+            with self.subTest(name):
+                trees.assert_equal(self.ask(name, rows), scores)
+                trees.assert_equal(self.ask(name, rows[3:4]), scores[3:4])
+
+    def test_many_rows(self):
+        rows, models = trees.expected()
+        for name in ("lgbm_three", "xgb_three"):
+            scores = self.ask(name, np.tile(rows, (1000, 1)))
+            trees.assert_equal(scores, np.tile(models[name], (1000, 1)))
+
+
+class Http(Calls, checks.Case):
+    library = http
+
+    def setUp(self):
+        self.client = http.InferenceServerClient(checks.HTTP)
+        self.addCleanup(self.client.close)
+
+
+class Grpc(Calls, checks.Case):
+    library = grpc
+
+    def setUp(self):
+        self.client = grpc.InferenceServerClient(checks.GRPC)
+        self.addCleanup(self.client.close)
+
+
+if __name__ == "__main__":
+    checks.run()
