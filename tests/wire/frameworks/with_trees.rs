@@ -20,23 +20,28 @@ fn ask(server: &Running, model: &str, row: &[f64]) -> Value {
     server.post(&format!("/v2/models/{model}/infer"), &[], body).json()
 }
 
+/// Models without a configuration, for the clients of both generations. The start line of v1.x
+/// would complete them with batches of one row.
 fn answers(server: Server) {
-    let server = server.copy_models("tests/models/trees").start();
+    let server = server
+        .flag("--strict-model-config=false")
+        .flag("--backend-config=fil,default-max-batch-size=100000");
+    let folder = root().join("tests/models/trees");
+    let models = fs::read_dir(folder).expect("the models").map(|entry| entry.expect("one").path());
+    let server = models.filter(|model| model.is_dir()).fold(server, Server::copy_model).start();
     python_v2(&server, "v2_trees.py", &[]);
     python_v1(&server, "v1_trees.py", &[]);
     assert!(server.stop().success());
 }
 
-/// Models without a configuration.
 #[test]
 fn both_generations_of_clients() {
-    answers(Server::new().flag("--strict-model-config=false"));
+    answers(Server::new());
 }
 
 #[test]
 fn both_generations_of_clients_with_isolation() {
-    let server = Server::new().flag("--strict-model-config=false");
-    answers(server.flag("--backend-config=fil,isolation=process"));
+    answers(Server::new().flag("--backend-config=fil,isolation=process"));
 }
 
 /// As FIL's documentation writes it.
@@ -141,6 +146,30 @@ fn errors_name_model_and_file() {
     assert_eq!(ask(&server, "lgbm_binary", &row)["outputs"][0]["shape"], json!([1, 1]));
     let refused = ask(&server, "lgbm_binary", &row[..5])["error"].clone();
     assert!(refused.as_str().is_some_and(|text| text.contains("[-1,6]")), "{refused}");
+    assert!(server.stop().success());
+}
+
+/// libxgboost.so follows the numbers of features of a JSON file wherever they lead. In a process of
+/// its own, such a file fails its own model.
+#[test]
+fn a_file_that_ends_the_process_fails_its_own_model() {
+    let text = String::from_utf8(model_file("xgb_binary/1/model.json")).expect("JSON");
+    let key = "\"split_indices\":[";
+    let at = text.find(key).expect("a tree") + key.len();
+    let damaged = format!("{}90000000{}", &text[..at], &text[at..]);
+    let server = Server::new()
+        .flag("--strict-model-config=false")
+        .flag("--exit-on-error=false")
+        .flag("--backend-config=fil,isolation=process")
+        .copy_model("tests/models/trees/xgb_binary")
+        .model("damaged", "platform: \"xgboost\"")
+        .file("damaged/1/model.json", damaged)
+        .start();
+    let index = server.post("/v2/repository/index", &[], "").json();
+    let entries = index.as_array().expect("a list");
+    let damaged = entries.iter().find(|entry| entry["name"] == "damaged").expect("the model");
+    assert_eq!(damaged["state"], "UNAVAILABLE", "{index}");
+    assert_eq!(ask(&server, "xgb_binary", &[0.0; 6])["outputs"][0]["shape"], json!([1, 1]));
     assert!(server.stop().success());
 }
 
