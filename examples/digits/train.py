@@ -110,6 +110,8 @@ python3 -m venv /tmp/train && /tmp/train/bin/pip install -r examples/requirement
 
 The last command converts the model to NetDef (`examples/models-caffe2`). `examples/tensorflow_models.py`, which needs
 `examples/requirements-tensorflow.txt`, converts it to GraphDef and SavedModel (`examples/models-tensorflow`).
+`examples/trees_models.py`, which needs `examples/requirements-trees.txt`, trains decision trees of LightGBM and XGBoost
+on the same pictures (`examples/models-trees`).
 """
 
 

@@ -6,7 +6,6 @@
 mod loading;
 mod mutations;
 mod requests;
-mod speed;
 
 use crate::backend::Fil;
 use serde_json::Value;
