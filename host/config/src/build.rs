@@ -3,6 +3,7 @@
 use super::access_settings::{AccessSettings, access_settings};
 use super::address::{grpc_addresses_beside, parse_addresses};
 use super::backend_config::backend_config;
+use super::cache_settings::cache_settings;
 use super::device_flags::{gpu_load_limits, gpu_pools, host_policies};
 use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
@@ -141,6 +142,7 @@ pub fn build_settings(
         tls: tls_settings(flags, v)?,
         access,
         trace: trace_config(v)?,
+        response_cache: cache_settings(flags, v)?,
         allow_metrics: v.bool("allow-metrics")?,
         metrics_addresses,
         metrics_port: v.number("metrics-port")?,

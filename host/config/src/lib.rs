@@ -11,6 +11,7 @@ mod auth_file;
 mod auth_scope;
 mod backend_config;
 mod build;
+mod cache_settings;
 pub mod cli;
 mod conflicts;
 mod device_flags;
@@ -35,6 +36,7 @@ pub use auth_file::{
 };
 pub use auth_scope::{AccessKind, AccessScope, AccessedModels, ModelPattern, NeededScope};
 pub use backend_config::{BackendConfig, backend_settings};
+pub use cache_settings::CacheSettings;
 pub use cli::BuildFacts;
 pub use header_pattern::HeaderPattern;
 pub use notes::StartNote;

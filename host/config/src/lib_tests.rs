@@ -115,8 +115,6 @@ fn invalid_flags_are_refused() {
 fn unsupported_flags_are_refused() {
     let table = [
         ("--rate-limit=execution_count", "the rate limiter"),
-        ("--cache-config=local,size=1", "the response cache"),
-        ("--response-cache-byte-size=1", "the response cache"),
         ("--allow-vertex-ai=true", "the Vertex AI frontend"),
         ("--allow-sagemaker=true", "the SageMaker frontend"),
     ];

@@ -4,6 +4,7 @@ use super::ProgramName;
 use super::access_settings::AccessSettings;
 use super::address::ListenAddress;
 use super::backend_config::BackendConfig;
+use super::cache_settings::CacheSettings;
 use super::header_pattern::HeaderPattern;
 use super::restrictions::ApiRestrictions;
 use super::tls_settings::TlsSettings;
@@ -141,6 +142,9 @@ pub struct ServerSettings {
     pub tls: TlsSettings,
     pub access: AccessSettings,
     pub trace: TraceConfig,
+
+    /// `None` without a response cache.
+    pub response_cache: Option<CacheSettings>,
 
     pub allow_metrics: bool,
     pub metrics_addresses: Vec<ListenAddress>,

@@ -187,7 +187,7 @@ fn read_value(kind: FlagKind, value: &OsStr) -> Result<FlagValue, String> {
     }
 }
 
-fn parse_size(text: &str) -> Option<i64> {
+pub fn parse_size(text: &str) -> Option<i64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" | "B" => 0,

@@ -71,6 +71,12 @@ impl UncheckedRequest {
         ))
     }
 
+    /// Submitting takes long: it copies much, or the response cache hashes much.
+    pub fn takes_long(&self, found: &OpenVersion) -> bool {
+        let bytes = self.inputs.iter().map(|input| input.data.len());
+        self.copies_much() || found.hashes_long(bytes.sum())
+    }
+
     /// Submitting copies much: strings in shared memory, which are copied before they are checked,
     /// or misaligned tensors there.
     pub fn copies_much(&self) -> bool {

@@ -10,8 +10,9 @@ use trtserver_models::memory::{OwnerMemory, version_memory};
 use trtserver_models::{LookupError, Model, ModelVersion};
 use trtserver_proto::v2::{
     InferBatchStatistics, InferResponseStatistics, InferStatistics, MemoryUsage, ModelStatistics,
-    StatisticDuration,
+    ResponseCacheStatistics, StatisticDuration,
 };
+use trtserver_response_cache::CacheReport;
 use trtserver_wire::context::FrontendContext;
 
 /// The statistics of one version, of all READY versions of a model, or of all models for an empty
@@ -49,7 +50,13 @@ fn collect_model_statistics(model: &Model, number: Option<i64>) -> Vec<ModelStat
         let (counters, warmup) = (v.stats.snapshot(), v.stats.warmup());
         let memory_usage =
             memory_usage(&version_memory(&model.name, v.number, &v.isolated_memory()));
-        ModelStatistics { memory_usage, ..message(&model.name, v.number, &counters, &warmup) }
+        let served = v.served();
+        let cache = served.as_deref().and_then(|served| served.response_cache.as_deref());
+        ModelStatistics {
+            memory_usage,
+            response_cache: cache.map(|cache| cache_statistics(&cache.report())),
+            ..message(&model.name, v.number, &counters, &warmup)
+        }
     };
     versions.map(message).collect()
 }
@@ -88,8 +95,8 @@ fn message(
             compute_input: duration(&total.compute_input),
             compute_infer: duration(&total.compute_infer),
             compute_output: duration(&total.compute_output),
-            cache_hit: duration(&DurationSum::default()),
-            cache_miss: duration(&DurationSum::default()),
+            cache_hit: duration(&counters.cache_hit),
+            cache_miss: duration(&counters.cache_miss),
         }),
         response_stats: counters.responses.iter().map(response).collect(),
         batch_stats: batches.collect(),
@@ -113,6 +120,15 @@ fn response((index, counters): (&u32, &ResponseCounters)) -> (String, InferRespo
         cancel: duration(&counters.cancel),
     };
     (index.to_string(), statistics)
+}
+
+fn cache_statistics(report: &CacheReport) -> ResponseCacheStatistics {
+    ResponseCacheStatistics {
+        state: report.state.name().to_owned(),
+        shared_count: report.shared,
+        switched_off_count: report.switched_off,
+        passed_count: report.passed,
+    }
 }
 
 /// The sums of the memory report.

@@ -4,7 +4,7 @@ use super::family::{FamilyBuilder, Labels};
 use prometheus::proto::MetricFamily;
 use trtserver_base::clock::now_ns;
 use trtserver_base::stats::{
-    DurationSum, FIRST_RESPONSE, HISTOGRAMS, LatencySettings, VersionCounters,
+    DurationSum, FIRST_RESPONSE, HISTOGRAMS, LatencySettings, RecentDurations, VersionCounters,
 };
 
 /// Name, help, and count and sum of a summary, in the order of
@@ -40,11 +40,27 @@ const SUMMARIES: [SummaryRow; 5] = [
     ),
 ];
 
+/// Of models with a response cache, in place of the first of [`SUMMARIES`]. They follow those of
+/// requests in [`trtserver_base::stats::LatencySummaries`].
+const CACHE_SUMMARIES: [(&str, &str, fn(&VersionCounters) -> DurationSum); 2] = [
+    (
+        "nv_cache_hit_summary_per_model",
+        "Summary of cache hit counts/durations per model, in microseconds.",
+        |c| c.cache_hit,
+    ),
+    (
+        "nv_cache_miss_summary_per_model",
+        "Summary of cache miss counts/durations per model, in microseconds.",
+        |c| c.cache_miss,
+    ),
+];
+
 /// The families under construction.
 pub struct LatencyFamilies<'a> {
     settings: &'a LatencySettings,
     histograms: Vec<FamilyBuilder>,
     summaries: Vec<FamilyBuilder>,
+    cache_summaries: Vec<FamilyBuilder>,
 }
 
 impl<'a> LatencyFamilies<'a> {
@@ -52,12 +68,47 @@ impl<'a> LatencyFamilies<'a> {
         let histograms =
             HISTOGRAMS.iter().map(|kind| FamilyBuilder::histogram(kind.family, kind.help));
         let summaries = SUMMARIES.iter().map(|(name, help, _)| FamilyBuilder::summary(name, help));
-        Self { settings, histograms: histograms.collect(), summaries: summaries.collect() }
+        let cache = CACHE_SUMMARIES.iter().map(|(name, help, _)| FamilyBuilder::summary(name, help));
+        Self {
+            settings,
+            histograms: histograms.collect(),
+            summaries: summaries.collect(),
+            cache_summaries: cache.collect(),
+        }
     }
 
-    /// Adds the series of one version, on one GPU or on the CPU. A histogram appears with the first
+    fn put_summary(
+        settings: &LatencySettings,
+        family: &mut FamilyBuilder,
+        labels: &Labels,
+        recent: &RecentDurations,
+        DurationSum { count, ns }: DurationSum,
+    ) {
+        let at = &settings.quantiles;
+        let values = recent.quantiles(now_ns(), at).into_iter().map(|ns| ns / 1000.0);
+        let quantiles = at.iter().copied().zip(values);
+        family.put_quantiles(labels, quantiles, (count, (ns / 1000) as f64));
+    }
+
+    /// Adds the summaries of the response cache of a version.
+    pub fn put_cache(&mut self, labels: &Labels, counters: &VersionCounters) {
+        let Some(summaries) = &counters.summaries else { return };
+        let rows = CACHE_SUMMARIES.iter().zip(&summaries.durations()[SUMMARIES.len()..]);
+        for (family, ((_, _, span), recent)) in self.cache_summaries.iter_mut().zip(rows) {
+            Self::put_summary(self.settings, family, labels, recent, span(counters));
+        }
+    }
+
+    /// Adds the series of one version, on one GPU or on the CPU. As in Triton, the summary of requests
+    /// is missing if the version is `cached`. A histogram appears with the first
     /// request, that of first responses of a decoupled model with the model.
-    pub fn put(&mut self, labels: &Labels, counters: &VersionCounters, decoupled: bool) {
+    pub fn put(
+        &mut self,
+        labels: &Labels,
+        counters: &VersionCounters,
+        decoupled: bool,
+        cached: bool,
+    ) {
         if let Some(latencies) = &counters.latencies {
             let kinds = HISTOGRAMS.iter().zip(latencies.histograms());
             for (family, (kind, histogram)) in self.histograms.iter_mut().zip(kinds) {
@@ -68,19 +119,17 @@ impl<'a> LatencyFamilies<'a> {
             }
         }
         if let Some(summaries) = &counters.summaries {
-            let (now, total) = (now_ns(), counters.total());
+            let total = counters.total();
             let rows = SUMMARIES.iter().zip(summaries.durations());
-            for (family, ((_, _, span), recent)) in self.summaries.iter_mut().zip(rows) {
-                let at = &self.settings.quantiles;
-                let values = recent.quantiles(now, at).into_iter().map(|ns| ns / 1000.0);
-                let DurationSum { count, ns } = span(&total);
-                let quantiles = at.iter().copied().zip(values);
-                family.put_quantiles(labels, quantiles, (count, (ns / 1000) as f64));
+            let families = self.summaries.iter_mut().zip(rows).skip(usize::from(cached));
+            for (family, ((_, _, span), recent)) in families {
+                Self::put_summary(self.settings, family, labels, recent, span(&total));
             }
         }
     }
 
     pub fn done(self) -> impl Iterator<Item = MetricFamily> {
-        self.histograms.into_iter().chain(self.summaries).map(FamilyBuilder::done)
+        let summaries = self.summaries.into_iter().chain(self.cache_summaries);
+        self.histograms.into_iter().chain(summaries).map(FamilyBuilder::done)
     }
 }

@@ -16,6 +16,7 @@ mod memory;
 mod model;
 mod process;
 mod repository;
+mod response_cache;
 mod telemetry;
 mod text;
 mod tls;

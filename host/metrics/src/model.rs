@@ -2,6 +2,7 @@
 //! §5.1.
 
 use super::family::{FamilyBuilder, Labels};
+use super::response_cache::CacheFamilies;
 use super::latency::LatencyFamilies;
 use super::load_families::LoadFamilies;
 use prometheus::proto::MetricFamily;
@@ -118,6 +119,7 @@ pub fn model_families(models: &ModelTable, settings: &LatencySettings) -> Vec<Me
     let mut load_times =
         FamilyBuilder::gauge("nv_model_load_duration_secs", "Model load time in seconds");
     let (mut latencies, mut load) = (LatencyFamilies::new(settings), LoadFamilies::new());
+    let mut cached = CacheFamilies::new(settings);
     for model in models.all().values() {
         if let Some(reason) = model.load_failure() {
             let labels =
@@ -129,6 +131,7 @@ pub fn model_families(models: &ModelTable, settings: &LatencySettings) -> Vec<Me
             let by_gpu = version.stats.by_gpu();
             let served = version.served();
             let decoupled = served.as_ref().is_some_and(|served| served.decoupled());
+            let cache = served.as_ref().and_then(|served| served.response_cache.clone());
             let on_gpu = by_gpu.keys().any(Option::is_some);
             for (gpu, counters) in &by_gpu {
                 let mut labels = labels.clone();
@@ -144,13 +147,17 @@ pub fn model_families(models: &ModelTable, settings: &LatencySettings) -> Vec<Me
                 }
                 let (counts, sum) = (&counters.load_ratio, counters.load_ratio_sum);
                 ratio.put_buckets(&labels, &LOAD_RATIO_BOUNDS, counts, sum);
-                latencies.put(&labels, counters, decoupled);
+                latencies.put(&labels, counters, decoupled, cache.is_some());
             }
             let counters = version.stats.snapshot();
             for (count, (_, reason)) in counters.failures.iter().zip(FAILURE_REASONS) {
                 let mut labels = labels.clone();
                 labels.push(("reason".into(), reason.into()));
                 failures.put(&labels, *count as f64);
+            }
+            if let Some(cache) = &cache {
+                cached.put(&labels, &counters, &cache.report());
+                latencies.put_cache(&labels, &counters);
             }
             refused.put(&labels, counters.refused.count as f64);
             for (count, when) in counters.cancelled.iter().zip(["queued", "executing"]) {
@@ -199,7 +206,8 @@ pub fn model_families(models: &ModelTable, settings: &LatencySettings) -> Vec<Me
         load_times,
     ]);
     let rows = rows.into_iter().map(FamilyBuilder::done);
-    rows.chain(latencies.done()).chain(load.done()).collect()
+    let store = models.response_store().map(|store| store.usage());
+    rows.chain(latencies.done()).chain(load.done()).chain(cached.done(store)).collect()
 }
 
 /// Upper bounds of the batch-size histogram; +Inf follows.

@@ -238,7 +238,7 @@ const TABLE: &[FieldRow] = &[
         "model_repository_agents.agents",
         &["name", "parameters.key", "parameters.value"],
     ),
-    field_row(Unsupported, "", &["response_cache.enable"]),
+    field_row(Server, "response_cache", &["enable"]),
     field_row(Backend, "", &["runtime"]),
     field_row(
         Server,

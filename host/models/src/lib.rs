@@ -27,6 +27,7 @@ mod open_version;
 pub mod poll;
 mod readiness;
 mod repository_changes;
+mod response_cache;
 mod scheduling;
 mod table;
 #[cfg(any(test, feature = "testing"))]

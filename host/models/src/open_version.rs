@@ -12,6 +12,7 @@ use trtserver_plugin_host::request_metadata::check_metadata_size;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_request::buffer::InputPool;
 use trtserver_request::{InferRequest, ModelSignature};
+use trtserver_response_cache::VersionCache;
 use trtserver_scheduler::Scheduler;
 
 /// An open version of a model. The version is closed when the last reference is dropped, unless
@@ -25,6 +26,8 @@ pub struct OpenVersion {
     pub signature: Arc<ModelSignature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
+    /// Requests are looked up here before they are scheduled.
+    pub response_cache: Option<Arc<VersionCache>>,
     /// The queue is closed with the last version that has it. `None` for ensembles.
     pub instances: Option<Arc<OpenInstances>>,
     /// `None` for ensembles.
@@ -52,7 +55,20 @@ impl OpenVersion {
             let _ = request.responder.fail(e, FailureReason::Refused);
             return;
         }
-        self.scheduler.submit(request);
+        self.schedule(request);
+    }
+
+    /// Queues a request, unless the response cache answers it.
+    pub(super) fn schedule(&self, request: InferRequest) {
+        match &self.response_cache {
+            None => self.scheduler.submit(request),
+            Some(cache) => cache.submit(request, &self.scheduler),
+        }
+    }
+
+    /// Submitting a request with so many bytes of inputs takes long, because they are hashed.
+    pub fn hashes_long(&self, bytes: usize) -> bool {
+        self.response_cache.as_ref().is_some_and(|cache| cache.takes_long(bytes))
     }
 
     /// A request to a decoupled model gets any number of responses.
@@ -102,6 +118,7 @@ impl OpenVersion {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler,
+            response_cache: self.response_cache.clone(),
             instances: self.instances.clone(),
             backend: self.backend.clone(),
             usage: Arc::clone(&self.usage),

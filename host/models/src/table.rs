@@ -17,6 +17,7 @@ use trtserver_model_config::model_id;
 use trtserver_model_store::CacheReport;
 use trtserver_plugin_host::Backends;
 use trtserver_request::buffer::InputPool;
+use trtserver_response_cache::ResponseStore;
 
 /// Maps model names to their versions; look-ups take no lock.
 #[derive(Default)]
@@ -27,6 +28,8 @@ pub struct ModelTable {
     pub loads: Arc<LoadsInProgress>,
     /// The cache of object stores, for the metrics.
     pub(super) cache: OnceLock<Arc<dyn CacheReport>>,
+    /// The response cache, if the server has one.
+    responses: OnceLock<Arc<ResponseStore>>,
     /// Why repositories could not be listed at start: which models they have is unknown.
     listing_failure: ArcSwapOption<String>,
 }
@@ -217,6 +220,26 @@ impl ModelTable {
         let models = self.models.load();
         let latest = models.get(name).ok().and_then(|model| model.latest.load_full());
         latest.is_some_and(|served| served.signature.takes_strings())
+    }
+
+    /// The server has a response cache: the models that are loaded from now on may use it.
+    pub fn set_response_store(&self, store: Arc<ResponseStore>) {
+        let _ = self.responses.set(store);
+    }
+
+    pub fn response_store(&self) -> Option<&Arc<ResponseStore>> {
+        self.responses.get()
+    }
+
+    /// Submitting a request with so many bytes of inputs to the latest version takes long, because
+    /// they are hashed.
+    pub fn hashes_long(&self, name: &str, bytes: usize) -> bool {
+        if self.responses.get().is_none() {
+            return false;
+        }
+        let models = self.models.load();
+        let latest = models.get(name).ok().and_then(|model| model.latest.load_full());
+        latest.is_some_and(|served| served.hashes_long(bytes))
     }
 
     /// Why repositories could not be listed since the start; `None` if their models are known.

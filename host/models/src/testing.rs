@@ -24,6 +24,7 @@ pub fn served_by(
         signature: Arc::clone(signature),
         stats: Arc::clone(&version.stats),
         scheduler: Scheduler::Queue(queue),
+        response_cache: None,
         usage: version.start_use(),
         instances,
         ending: Arc::default(),

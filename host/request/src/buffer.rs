@@ -173,14 +173,15 @@ impl AlignedBuf {
     /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client
     /// chooses.
     pub fn copy_parts(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
-        let tag = tag.into();
-        sum_lengths(parts)
-            .and_then(|len| {
-                let paid = |len| Self::reserve_for_model(len, tag);
-                Self::allocate(BUFFERS.arena.get(), len, false, tag, paid)
-            })
+        Self::try_copy_parts(parts, tag)
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<AlignedBase>()))
-            .filled(parts)
+    }
+
+    /// As [`AlignedBuf::copy_parts`]; `None` if out of memory.
+    pub fn try_copy_parts(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Option<Self> {
+        let (tag, len) = (tag.into(), sum_lengths(parts)?);
+        let paid = |len| Self::reserve_for_model(len, tag);
+        Some(Self::allocate(BUFFERS.arena.get(), len, false, tag, paid)?.filled(parts))
     }
 
     /// A copy of `parts`, one after another, in `arena` if given and not exhausted.

@@ -185,6 +185,28 @@ impl Responder {
         self.finish_as(Err(error), reason)
     }
 
+    /// Finishes the request with the outcome of something that was not executed for it alone: a
+    /// response of the response cache, or of the execution of an equal request. `count` enters the
+    /// outcome in the statistics, unless the request has ended before.
+    pub fn finish_shared(
+        &self,
+        result: Result<Option<InferResponse>>,
+        count: impl FnOnce(&Result<Option<InferResponse>>),
+    ) -> Result<()> {
+        let fault = if result.is_ok() { self.context.fault() } else { None };
+        let result = fault.map_or(result, Err);
+        self.channel.finish()?;
+        if let Some(trace) = self.trace() {
+            request_tracing::trace_end(trace, self, &result);
+        }
+        count(&result);
+        if let Some(observed) = &self.context.observed {
+            self.report_end(observed, result.as_ref().err());
+        }
+        self.channel.send_final(result, None);
+        Ok(())
+    }
+
     fn finish_as(
         &self,
         result: Result<Option<InferResponse>>,

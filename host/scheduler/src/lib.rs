@@ -28,9 +28,10 @@ pub use ensemble::Ensemble;
 pub use queue::{RequestBatch, RequestQueue, SchedulingPolicy};
 
 use std::sync::Arc;
-use trtserver_request::{InferRequest, RequestSequence};
+use trtserver_request::{InferRequest, RequestSequence, Responder};
 
 /// What a model version does with its requests.
+#[derive(Clone)]
 pub enum Scheduler {
     /// Queues them for the instances of the version.
     Queue(Arc<RequestQueue>),
@@ -44,6 +45,22 @@ impl Scheduler {
         match self {
             Scheduler::Queue(queue) => queue.submit(request),
             Scheduler::Ensemble(ensemble) => ensemble.submit(request),
+        }
+    }
+
+    /// Responses leave in the order in which requests were submitted.
+    pub fn is_ordered(&self) -> bool {
+        match self {
+            Scheduler::Queue(queue) => queue.is_ordered(),
+            Scheduler::Ensemble(_) => false,
+        }
+    }
+
+    /// Gives a request that is answered without being submitted its place in the order of responses,
+    /// if there is one.
+    pub fn order_response(&self, responder: &Responder) {
+        if let Scheduler::Queue(queue) = self {
+            queue.order_response(responder);
         }
     }
 

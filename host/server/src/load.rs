@@ -18,6 +18,7 @@ use trtserver_models::lifecycle::{ModelControl, ModelLoader, StartupReport};
 use trtserver_models::load_limits::{LoadLimits, instance_limit};
 use trtserver_models::poll::RepositoryPoller;
 use trtserver_plugin_host::{AdapterOptions, BackendDirs, Backends};
+use trtserver_response_cache::ResponseStore;
 use trtserver_wire::context::FrontendContext;
 
 /// Finds the backends and loads the models of the start.
@@ -30,6 +31,11 @@ pub fn load_at_startup(context: &FrontendContext, host: &Host) -> Result<Startup
     let repositories = open_repositories(settings, &loader.backends)?;
     context.models.set_cache(repositories.cache());
     context.models.set_backends(Arc::clone(&loader.backends));
+    if let Some(cache) = &settings.response_cache {
+        let store = ResponseStore::new(cache.size, cache.ttl).map_err(Error::invalid)?;
+        context.models.set_response_store(store);
+        tracing::info!("Response Cache is created with size {}", cache.size);
+    }
     match settings.control_mode {
         // Drops the loader and its reference to the backends, so that a backend closes with its
         // last model.

@@ -32,10 +32,12 @@ pub enum LedgerHolder {
     ClientSharedMemory,
     /// Parts of models on their way from an object store to the disk.
     Download,
+    /// Responses in the response cache.
+    ResponseCache,
 }
 
 /// In the order of their numbers.
-pub const HOLDERS: [LedgerHolder; 14] = [
+pub const HOLDERS: [LedgerHolder; 15] = [
     LedgerHolder::OpenCall,
     LedgerHolder::RequestBody,
     LedgerHolder::Input,
@@ -50,6 +52,7 @@ pub const HOLDERS: [LedgerHolder; 14] = [
     LedgerHolder::Backend,
     LedgerHolder::ClientSharedMemory,
     LedgerHolder::Download,
+    LedgerHolder::ResponseCache,
 ];
 
 impl LedgerHolder {
@@ -70,6 +73,7 @@ impl LedgerHolder {
             Self::Backend => "backend",
             Self::ClientSharedMemory => "client_shared_memory",
             Self::Download => "downloads",
+            Self::ResponseCache => "response_cache",
         }
     }
 
@@ -84,6 +88,13 @@ impl LedgerHolder {
 
     /// Drawn from the memory budget; the rest is not of requests.
     pub fn is_budgeted(self) -> bool {
-        !matches!(self, Self::WarmUp | Self::Control | Self::Backend | Self::ClientSharedMemory)
+        !matches!(
+            self,
+            Self::WarmUp
+                | Self::Control
+                | Self::Backend
+                | Self::ClientSharedMemory
+                | Self::ResponseCache
+        )
     }
 }

@@ -85,6 +85,10 @@ pub struct VersionCounters {
     pub last_inference_ms: u64,
     /// In the order of [`super::FAILURE_REASONS`].
     pub failures: [u64; 4],
+    /// Requests answered without an execution of their own, and how long they were looked up.
+    pub cache_hit: DurationSum,
+    /// Executed requests that were looked up before, and how long look-up and insertion took.
+    pub cache_miss: DurationSum,
     /// Cancelled requests: before execution, and during execution.
     pub cancelled: [u64; 2],
     /// Batches by close reason, and by their rows without null requests.
@@ -102,7 +106,8 @@ pub struct VersionCounters {
 impl VersionCounters {
     /// Requests that were handed to an instance and have no final response.
     pub fn executing(&self) -> u64 {
-        let ended = self.total().success.count + self.failed_executing;
+        let executed = self.total().success.count.saturating_sub(self.cache_hit.count);
+        let ended = executed + self.failed_executing;
         self.started.saturating_sub(ended)
     }
 
@@ -130,6 +135,8 @@ impl VersionCounters {
         self.failed_executing += other.failed_executing;
         self.refused.merge(&other.refused);
         self.step_failures.merge(&other.step_failures);
+        self.cache_hit.merge(&other.cache_hit);
+        self.cache_miss.merge(&other.cache_miss);
         self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
         self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
         self.cancelled.iter_mut().zip(other.cancelled).for_each(|(a, b)| *a += b);

@@ -105,6 +105,14 @@ impl LatencyHistograms {
         computes.add(compute);
     }
 
+    /// A request that was not executed.
+    pub(super) fn add_cached(&mut self, request: u64, queue: u64) {
+        let [requests, queues, _, first_responses] = &mut self.0;
+        requests.add(request);
+        queues.add(queue);
+        first_responses.add(request);
+    }
+
     pub(super) fn add_first_response(&mut self, ns: u64) {
         self.0[HISTOGRAMS.len() - 1].add(ns);
     }
@@ -119,20 +127,29 @@ impl LatencyHistograms {
     }
 }
 
-/// Durations of the summaries: request, queue, and input, inference and output of the execution.
+/// Durations of the summaries: request, queue, and input, inference and output of the execution;
+/// then look-ups of the response cache that hit, and that missed.
 #[derive(Clone, Debug, Default)]
-pub struct LatencySummaries([RecentDurations; 5]);
+pub struct LatencySummaries([RecentDurations; 7]);
 
 impl LatencySummaries {
     pub(super) fn add(&mut self, now_ns: u64, durations: [u64; 5]) {
         self.0.iter_mut().zip(durations).for_each(|(recent, ns)| recent.add(now_ns, ns));
     }
 
+    pub(super) fn add_hit(&mut self, now_ns: u64, ns: u64) {
+        self.0[5].add(now_ns, ns);
+    }
+
+    pub(super) fn add_miss(&mut self, now_ns: u64, ns: u64) {
+        self.0[6].add(now_ns, ns);
+    }
+
     pub(super) fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| a.merge(b));
     }
 
-    pub fn durations(&self) -> &[RecentDurations; 5] {
+    pub fn durations(&self) -> &[RecentDurations; 7] {
         &self.0
     }
 }

@@ -15,6 +15,7 @@ pub use counters::{
     ResponseCounters, VersionCounters,
 };
 pub use execution::{BatchExecution, OutstandingExecutions};
+pub use quantiles::RecentDurations;
 pub use histogram::{DurationHistogram, MAX_BOUNDS};
 pub use latency::{
     FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, LatencySummaries,
@@ -193,6 +194,39 @@ impl VersionStats {
         if let Some(summaries) = &mut counters.summaries {
             summaries.add(end_ns, [request, queue, input, infer, output]);
         }
+    }
+
+    /// A request of `batch` rows was answered by the response cache, or by the execution of an equal
+    /// request, `request_ns` after its first byte. It waited `queue_ns` for that execution, and was
+    /// looked up for `lookup_ns`.
+    pub fn cache_hit(&self, batch: u32, request_ns: u64, queue_ns: u64, lookup_ns: u64) {
+        let mut counters = self.shard(1);
+        let r = counters.requests.entry(batch).or_default();
+        r.success.add(request_ns);
+        r.queue.add(queue_ns);
+        counters.cache_hit.add(lookup_ns);
+        counters.last_inference_ms = wall_ms();
+        if let Some(latencies) = &mut counters.latencies {
+            latencies.add_cached(request_ns, queue_ns);
+        }
+        if let Some(summaries) = &mut counters.summaries {
+            summaries.add_hit(now_ns(), lookup_ns);
+        }
+    }
+
+    /// A request that the response cache did not have succeeds; it was looked up for `lookup_ns`.
+    pub fn cache_miss(&self, lookup_ns: u64) {
+        let mut counters = self.shard(1);
+        counters.cache_miss.add(lookup_ns);
+        if let Some(summaries) = &mut counters.summaries {
+            summaries.add_miss(now_ns(), lookup_ns);
+        }
+    }
+
+    /// The response to a request of [`VersionStats::cache_miss`] was inserted in `ns`. Counted apart,
+    /// because a client that has the response finds the miss in the statistics.
+    pub fn cache_insertion(&self, ns: u64) {
+        self.shard(1).cache_miss.ns += ns;
     }
 
     /// A batch of `requests` requests with `rows` rows goes to instance `shard`; `close_reason` is

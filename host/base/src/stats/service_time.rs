@@ -27,7 +27,7 @@ impl ServiceTime {
         let executions = counters.executions.values();
         let busy_ns: u64 =
             executions.map(|e| e.compute_input.ns + e.compute_infer.ns + e.compute_output.ns).sum();
-        let requests = counters.total().success.count;
+        let requests = counters.total().success.count.saturating_sub(counters.cache_hit.count);
         let mut last = self.0.lock();
         let due = now_ns.saturating_sub(last.at_ns) >= PERIOD_NS;
         if due && requests > last.requests {

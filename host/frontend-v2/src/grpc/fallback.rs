@@ -14,6 +14,7 @@ use trtserver_proto::v2::{ModelInferRequest, infer_parameter::ParameterChoice};
 use trtserver_request::check;
 use trtserver_request::check::IdPrefix;
 use trtserver_request::{DType, InputTensor};
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers::MAX_INLINE;
 
 /// Replaces typed contents by raw tensors, which [`read_request`] takes as they are. A message with
@@ -34,9 +35,24 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
     converted.for_each(|tensor| tensor.contents = None);
 }
 
+/// Submitting the request of the message takes long: it copies much, or the response cache hashes
+/// much.
+pub fn takes_long(ctx: &FrontendContext, request: &ModelInferRequest) -> bool {
+    let region_bytes = |tensor: &InferInputTensor| {
+        match shared_memory::parse_region_slice("", &tensor.parameters) {
+            Ok(Some(slice)) => usize::try_from(slice.byte_size).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    };
+    let regions = request.inputs.iter().map(region_bytes);
+    let raw = request.raw_input_contents.iter().map(|data| data.len());
+    let bytes = regions.chain(raw).fold(0, usize::saturating_add);
+    copies_much(request) || ctx.models.hashes_long(&request.model_name, bytes)
+}
+
 /// Reading the message copies much: strings in shared memory, which are copied before they are
 /// checked, or misaligned tensors there.
-pub fn copies_much(request: &ModelInferRequest) -> bool {
+fn copies_much(request: &ModelInferRequest) -> bool {
     request.inputs.iter().any(|tensor| {
         match shared_memory::parse_region_slice("", &tensor.parameters) {
             Ok(Some(slice)) => {

@@ -106,7 +106,10 @@ struct Arrival {
 fn is_heavy(ctx: &FrontendContext, message: &MessageBuf) -> bool {
     message.remaining() > MAX_INLINE
         && (unary::is_heavy(message, RAW_INPUTS)
-            || message.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
+            || message.first_text().is_some_and(|model| {
+                ctx.models.takes_strings(model)
+                    || ctx.models.hashes_long(model, message.remaining())
+            }))
 }
 
 /// As [`begin`]; of a message that takes long the future that reads it on a decode worker.
@@ -118,7 +121,7 @@ fn begin_or_defer(
     if !is_heavy(ctx, &frames) {
         return match begin(ctx, frames, &arrival) {
             Ok(pending) => ReadyOrDeferred::Ready(pending),
-            Err(request) if fallback::copies_much(&request) => {
+            Err(request) if fallback::takes_long(ctx, &request) => {
                 let ctx = Arc::clone(ctx);
                 let begin = move || begin_decoded(&ctx, *request, &arrival);
                 ReadyOrDeferred::defer(async {

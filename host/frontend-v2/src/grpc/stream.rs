@@ -296,7 +296,7 @@ impl PendingRequests {
         let id = request.id.clone();
         let mut slot =
             StreamSlot { ordered: true, done: false, outgoing: VecDeque::new(), accepted: None };
-        let submitted = if fallback::copies_much(&request) {
+        let submitted = if fallback::takes_long(&self.submitter.ctx, &request) {
             let submitter = self.submitter.clone();
             let submit = move || submitter.submit(number, request, received_ns);
             decode_workers::run_on_worker(submit).await.and_then(|submitted| submitted)

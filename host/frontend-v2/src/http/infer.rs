@@ -240,7 +240,7 @@ impl InferHead {
             Err(error) => return ReadyOrDeferred::Ready(Err(error)),
         };
         unchecked.trace = trace;
-        if unchecked.copies_much() {
+        if unchecked.takes_long(found) {
             let (ctx, found) = (Arc::clone(ctx), found.clone());
             let queue = move || queue(&ctx, &found, unchecked, spec, received_ns);
             return ReadyOrDeferred::defer(

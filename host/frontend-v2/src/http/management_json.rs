@@ -145,6 +145,14 @@ fn write_model_statistics(out: &mut Vec<u8>, m: &ModelStatistics) {
         if m.padding_rows > 0 {
             o.plain("padding_rows", m.padding_rows);
         }
+        if let Some(cache) = &m.response_cache {
+            write_nested_object(o.key("response_cache"), |o| {
+                o.string("state", &cache.state);
+                o.plain("shared_count", cache.shared_count);
+                o.plain("switched_off_count", cache.switched_off_count);
+                o.plain("passed_count", cache.passed_count);
+            });
+        }
         if !m.warmup_stats.is_empty() {
             write_nested_object(o.key("warmup_stats"), |o| {
                 m.warmup_stats.iter().for_each(|(sample, s)| duration(o.key(sample), Some(*s)));

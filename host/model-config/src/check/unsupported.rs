@@ -48,13 +48,6 @@ const TABLE: &[UnsupportedField] = &[
         consequence: "states are kept in host memory, not in CUDA virtual memory",
     },
     UnsupportedField {
-        field: "response_cache",
-        is_set: |c| c.response_cache.as_ref().is_some_and(|cache| cache.enable),
-        // As Triton without --cache-config.
-        action: Warn,
-        consequence: "every request is executed",
-    },
-    UnsupportedField {
         field: "model_repository_agents",
         is_set: |c| c.model_repository_agents.as_ref().is_some_and(|a| !a.agents.is_empty()),
         action: Refuse,

@@ -18,7 +18,6 @@ fn each_unsupported_field_is_refused_or_warned_about() {
             true,
             "sequence_batching { state { use_growable_memory: true } }",
         ),
-        ("response_cache", false, "response_cache { enable: true }"),
         ("model_repository_agents", true, "model_repository_agents { agents {} }"),
         ("instance_group.passive", true, "instance_group { passive: true }"),
         ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
@@ -45,6 +44,4 @@ fn disabled_features_are_accepted() {
     assert_eq!(check_unsupported(&parse(text)), (vec![], vec![]));
     let decoupled = "name: 'm' model_transaction_policy { decoupled: true }";
     assert_eq!(check_unsupported(&parse(decoupled)), (vec![], vec![]));
-    let two = "name: 'm' response_cache { enable: true } instance_group { rate_limiter {} }";
-    assert_eq!(check_unsupported(&parse(two)).0.len(), 2);
 }

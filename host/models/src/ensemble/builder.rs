@@ -1,5 +1,6 @@
 //! Opens the versions of an ensemble.
 
+use super::super::response_cache::{is_enabled, open_cache, uncacheable_step};
 use super::super::{ModelTable, ModelVersion, OpenVersion};
 use super::check_steps::{self, StepTensors};
 use super::{EnsembleDependencies, max_inflight, step_plans};
@@ -64,7 +65,29 @@ impl EnsembleBuilder {
         steps: &[StepTensors<'_>],
     ) -> Result<EnsembleGraph> {
         let decoupled: Vec<bool> = steps.iter().map(|step| step.decoupled).collect();
+        if is_enabled(&self.config)
+            && let Some(step) = steps.iter().find(|step| step.decoupled)
+        {
+            let what = "'decoupled' transaction policy";
+            let refusal = uncacheable_step(&self.config.name, &step.plan.model, what);
+            return Err(Error::invalid(refusal));
+        }
         EnsembleGraph::new(signature, &self.dependencies.steps, &decoupled)
+    }
+
+    /// Refuses a response cache if a step keeps sequences.
+    fn check_cacheable(&self) -> Result<()> {
+        if !is_enabled(&self.config) {
+            return Ok(());
+        }
+        for plan in &self.dependencies.steps {
+            if self.dependencies.find(plan)?.scheduler.is_sequence() {
+                let what = "sequence batching scheduler";
+                let refusal = uncacheable_step(&self.config.name, &plan.model, what);
+                return Err(Error::invalid(refusal));
+            }
+        }
+        Ok(())
     }
 
     /// The configuration as clients see it: an ensemble with a decoupled step is decoupled.
@@ -97,6 +120,9 @@ impl EnsembleBuilder {
         let labelled = check_steps::with_labels(&self.signature, &steps);
         let signature = labelled.with_owner(LedgerOwner::version(&self.config.name, number));
         let graph = self.graph(&signature, &steps)?;
+        self.check_cacheable()?;
+        let store = self.dependencies.response_store();
+        let response_cache = open_cache(store.as_ref(), &self.config, number, signature.owner);
         version.stats.set_decoupled(graph.is_decoupled());
         let config = self.config_with_policy(&graph);
         let max_inflight = max_inflight(&self.config);
@@ -110,6 +136,7 @@ impl EnsembleBuilder {
             stats: Arc::clone(&version.stats),
             usage: version.start_use(),
             scheduler: Scheduler::Ensemble(Ensemble::new(graph, models, max_inflight)),
+            response_cache,
             instances: None,
             backend: None,
             ending: Arc::default(),

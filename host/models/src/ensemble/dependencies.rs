@@ -8,6 +8,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::VersionStats;
 use trtserver_model_config::model_id;
 use trtserver_request::{InferRequest, ModelSignature, RequestSequence};
+use trtserver_response_cache::ResponseStore;
 use trtserver_scheduler::Scheduler;
 use trtserver_scheduler::ensemble::{StepModel, StepModels, StepPlan};
 
@@ -83,6 +84,11 @@ impl EnsembleDependencies {
             }
             None => true,
         })
+    }
+
+    /// The response cache of the server.
+    pub(super) fn response_store(&self) -> Option<Arc<ResponseStore>> {
+        self.models.upgrade()?.response_store().cloned()
     }
 
     /// What serves a step.
@@ -162,6 +168,6 @@ impl StepModel for OpenVersion {
     }
 
     fn submit(&self, request: InferRequest) {
-        self.scheduler.submit(request);
+        self.schedule(request);
     }
 }

@@ -440,6 +440,7 @@ impl ModelLoader {
             ending,
             timer: self.timer,
             batch_numbers: Arc::clone(&self.batch_numbers),
+            responses: models.response_store().cloned(),
         })))
     }
 

@@ -3,6 +3,7 @@
 use super::super::backend_use::BackendUse;
 use super::super::ending_versions::EndingVersions;
 use super::super::open_instances::InstanceResize;
+use super::super::response_cache::open_cache;
 use super::super::scheduling::SchedulingPlan;
 use super::super::{OpenInstances, OpenResources, OpenVersion};
 use super::client_loads::judge_model_file;
@@ -40,6 +41,7 @@ use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::ModelSignature;
 use trtserver_request::buffer::InputPool;
+use trtserver_response_cache::ResponseStore;
 use trtserver_scheduler::{RequestQueue, Scheduler};
 
 /// A version's number, and the state of its backend from the completion of the configuration.
@@ -68,6 +70,8 @@ pub struct VersionBuilder {
     pub ending: Arc<EndingVersions>,
     pub timer: &'static DeadlineTimer,
     pub batch_numbers: Arc<AtomicU64>,
+    /// The response cache of the server.
+    pub responses: Option<Arc<ResponseStore>>,
 }
 
 impl VersionBuilder {
@@ -204,7 +208,9 @@ impl VersionBuilder {
             used.mode()
         );
         version.set_health(models.iter().map(|open| open.model.health()).collect());
+        let owner = signature.owner;
         Ok(Arc::new(OpenVersion {
+            response_cache: open_cache(self.responses.as_ref(), &self.config, number, owner),
             name: self.config.name.as_str().into(),
             version: number,
             version_text: number.to_string().into(),

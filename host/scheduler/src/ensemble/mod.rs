@@ -24,12 +24,14 @@ use trtserver_base::stats::FailureReason;
 use trtserver_request::{InferRequest, RequestSequence};
 
 /// A served ensemble.
+#[derive(Clone)]
 pub struct Ensemble {
     graph: Arc<EnsembleGraph>,
     steps: StepLookup,
     limit: Option<Arc<InflightLimit>>,
 }
 
+#[derive(Clone)]
 enum StepLookup {
     /// Looked up for each request, since models may be replaced.
     LookedUp(Arc<dyn StepModels>),

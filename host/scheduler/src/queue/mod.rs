@@ -38,7 +38,7 @@ use std::sync::{Arc, Weak};
 use threads::InstanceThreads;
 use trtserver_base::error::Error;
 use trtserver_base::timer::DeadlineTimer;
-use trtserver_request::{InferRequest, ModelSignature, RequestSequence};
+use trtserver_request::{InferRequest, ModelSignature, RequestSequence, Responder};
 
 /// The queue of one model version: its waiting requests and the threads of its instances.
 pub struct RequestQueue {
@@ -132,6 +132,19 @@ impl RequestQueue {
     /// The sizes of batches that all instances are prepared for; empty: any.
     pub fn set_prepared_sizes(&self, sizes: Vec<PreparedSize>) {
         self.lock().batcher.set_prepared(sizes);
+    }
+
+    /// Responses leave in the order of arrival.
+    pub fn is_ordered(&self) -> bool {
+        self.response_order.is_some()
+    }
+
+    /// Gives a request that is not queued its place in the order of responses.
+    pub fn order_response(&self, responder: &Responder) {
+        if let Some(order) = &self.response_order {
+            let _arrival = self.lock();
+            responder.wrap_sink(|sink| order.enter(sink));
+        }
     }
 
     /// Requests are executed one by one in the order of arrival.

@@ -3,7 +3,6 @@
 use super::flag::{ANY_INT, BYTES, FlagKind, FlagSpec, PORT, flag_spec};
 
 const NO_LIMITER: &str = "the rate limiter";
-const NO_CACHE: &str = "the response cache";
 const UNUSED_SAGEMAKER: &str = "--allow-sagemaker is not supported yet";
 const UNUSED_VERTEX: &str = "--allow-vertex-ai is not supported yet";
 
@@ -27,19 +26,23 @@ pub(super) const SCHEDULING: &[FlagSpec] = &[
         "cache-config",
         FlagKind::Text("NAME,KEY=VALUE"),
         "",
-        "Response cache implementation and settings",
+        "Response cache for models that enable it: local,size=BYTES[,ttl=SECONDS]",
     )
-    .repeats()
-    .unsupported(&[], NO_CACHE),
+    .repeats(),
     flag_spec(
         "cache-directory",
         FlagKind::Path("DIR"),
         "",
         "Directory of response cache implementations",
     )
-    .no_effect("the server has no response cache"),
-    flag_spec("response-cache-byte-size", BYTES, "0", "Size of the response cache in bytes")
-        .unsupported(&["0"], NO_CACHE),
+    .no_effect("the server contains its response cache"),
+    flag_spec(
+        "response-cache-byte-size",
+        BYTES,
+        "0",
+        "Size of the response cache in bytes; as --cache-config=local,size=BYTES",
+    )
+    .warns(&["0"], "deprecated, use --cache-config=local,size=BYTES"),
 ];
 
 pub(super) const TRACING: &[FlagSpec] = &[

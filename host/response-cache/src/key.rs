@@ -1,0 +1,140 @@
+//! The key of a request: a keyed hash of everything that the model sees of it.
+//!
+//! HighwayHash with a random key for each process: a client that does not know it cannot
+//! make a request whose key is that of another client's request. Each part is preceded by its
+//! length, so that two different requests are never the same text. Not part of the key: id, priority
+//! and timeouts of the request, and which protocol it came by.
+
+use highway::{HighwayHash, HighwayHasher, Key};
+use smallvec::SmallVec;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use trtserver_request::{InferRequest, ParameterValue};
+
+/// Tensors up to this size are hashed together with their descriptions.
+const SMALL_TENSOR: usize = 128;
+
+/// The secret of the keys of one process.
+pub struct KeySeed(Key);
+
+impl KeySeed {
+    pub fn random() -> Self {
+        // It has 128 bits of the system's randomness.
+        let state = RandomState::new();
+        Self(Key(std::array::from_fn(|i| state.hash_one(i))))
+    }
+
+    #[cfg(test)]
+    pub fn fixed() -> Self {
+        Self(Key([1, 2, 3, 4]))
+    }
+}
+
+/// The key of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestKey(pub u128);
+
+impl Hash for RequestKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Its bits are a hash already.
+        state.write_u64(self.0 as u64);
+    }
+}
+
+/// Hashes a [`RequestKey`] for a table: it is a hash already.
+#[derive(Clone, Default)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// For tables by [`RequestKey`].
+pub type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
+
+/// The text that is hashed first.
+#[derive(Default)]
+struct KeyText(SmallVec<[u8; 384]>);
+
+impl KeyText {
+    fn number(&mut self, n: u64) {
+        self.0.extend_from_slice(&n.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn parameter(&mut self, name: &str, value: &ParameterValue) {
+        self.bytes(name.as_bytes());
+        match value {
+            ParameterValue::String(text) => {
+                self.number(0);
+                self.bytes(text.as_bytes());
+            }
+            ParameterValue::Int(n) => {
+                self.number(1);
+                self.number(*n as u64);
+            }
+            ParameterValue::Bool(b) => {
+                self.number(2);
+                self.number(u64::from(*b));
+            }
+            ParameterValue::Double(d) => {
+                self.number(3);
+                self.number(d.to_bits());
+            }
+        }
+    }
+}
+
+/// The key of `request` to the version of a model that was opened as number `version` of the
+/// process. `None` if the CPU cannot read one of its inputs.
+pub fn request_key(seed: &KeySeed, version: u64, request: &InferRequest) -> Option<RequestKey> {
+    let mut text = KeyText::default();
+    let context = request.context();
+    text.number(version);
+    text.number(u64::from(context.batch));
+    text.number(request.inputs.len() as u64);
+    for input in &request.inputs {
+        text.number(input.index as u64);
+        text.number(input.dtype as u64);
+        text.number(input.shape.len() as u64);
+        input.shape.iter().for_each(|dim| text.number(*dim as u64));
+        text.number(input.data.len() as u64);
+        let data = input.data.readable()?;
+        if data.len() <= SMALL_TENSOR {
+            text.0.extend_from_slice(data);
+        }
+    }
+    text.number(context.outputs.len() as u64);
+    for output in &context.outputs {
+        text.number(output.index() as u64);
+        text.number(u64::from(output.classes));
+    }
+    text.number(request.parameters.len() as u64);
+    request.parameters.iter().for_each(|(name, value)| text.parameter(name, value));
+
+    let mut hasher = HighwayHasher::new(Key(seed.0.0));
+    hasher.append(&text.0);
+    let long = request.inputs.iter().filter_map(|input| input.data.readable());
+    long.filter(|data| data.len() > SMALL_TENSOR).for_each(|data| hasher.append(data));
+    let [low, high] = hasher.finalize128();
+    Some(RequestKey(u128::from(high) << 64 | u128::from(low)))
+}
+
+#[cfg(test)]
+#[path = "key_tests.rs"]
+mod tests;
