@@ -51,6 +51,7 @@ mod queue_policy;
 mod ragged_batching;
 mod readiness;
 mod repository_poll;
+mod response_cache;
 mod sequence_batching;
 mod shared_memory_regions;
 mod shared_memory_tensors;

@@ -112,6 +112,7 @@ fn defaults() -> ServerSettings {
         http_restricted: None,
         grpc_restricted: None,
         grpc_compression: None,
+        response_cache: None,
         allow_metrics: true,
         metrics_addresses: hosts(&["0.0.0.0"]),
         metrics_port: 8002,

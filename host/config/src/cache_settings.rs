@@ -19,24 +19,24 @@ const OLD_NAME: &str = "response-cache-byte-size";
 const FORMAT: &str = "--cache-config option format is '<cache name>,<setting>=<value>'. Got ";
 
 /// `None` without a cache.
-pub fn cache_settings(
-    flags: &GivenFlags,
-    v: &FlagValues,
-) -> Result<Option<CacheSettings>, String> {
+pub fn cache_settings(flags: &GivenFlags, v: &FlagValues) -> Result<Option<CacheSettings>, String> {
     let texts = v.texts(NAME);
     let old: u64 = v.number(OLD_NAME)?;
     if texts.is_empty() {
         return Ok((old > 0).then_some(CacheSettings { size: old, ttl: None }));
     }
     if flags.get(OLD_NAME).is_some() {
-        return Err("Error: Incompatible flags --response-cache-byte-size and --cache-config both \
+        return Err(
+            "Error: Incompatible flags --response-cache-byte-size and --cache-config both \
                     provided. Please provide one or the other."
-            .to_owned());
+                .to_owned(),
+        );
     }
     let origin = flags.get(NAME).map(|given| given.origin.to_string()).unwrap_or_default();
     let mut settings = Vec::new();
     for text in &texts {
-        let (cache, rest) = text.split_once(',').ok_or_else(|| format!("{origin}{FORMAT}{text}"))?;
+        let (cache, rest) =
+            text.split_once(',').ok_or_else(|| format!("{origin}{FORMAT}{text}"))?;
         for setting in rest.split(',') {
             let (key, value) =
                 setting.split_once('=').ok_or_else(|| format!("{origin}{FORMAT}{text}"))?;
@@ -61,9 +61,8 @@ pub fn cache_settings(
 fn local_cache(origin: &str, settings: &[(&str, &str, &str)]) -> Result<CacheSettings, String> {
     let (mut size, mut ttl) = (None, None);
     for (cache, key, value) in settings {
-        let refuse = |expected: &str| {
-            format!("{origin}--{NAME}={cache},{key}={value}: expected {expected}")
-        };
+        let refuse =
+            |expected: &str| format!("{origin}--{NAME}={cache},{key}={value}: expected {expected}");
         match *key {
             "size" => size = Some(parse_size(value).ok_or_else(|| {
                 format!(

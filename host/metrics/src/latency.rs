@@ -68,7 +68,8 @@ impl<'a> LatencyFamilies<'a> {
         let histograms =
             HISTOGRAMS.iter().map(|kind| FamilyBuilder::histogram(kind.family, kind.help));
         let summaries = SUMMARIES.iter().map(|(name, help, _)| FamilyBuilder::summary(name, help));
-        let cache = CACHE_SUMMARIES.iter().map(|(name, help, _)| FamilyBuilder::summary(name, help));
+        let cache =
+            CACHE_SUMMARIES.iter().map(|(name, help, _)| FamilyBuilder::summary(name, help));
         Self {
             settings,
             histograms: histograms.collect(),

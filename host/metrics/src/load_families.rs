@@ -40,8 +40,10 @@ impl LoadFamilies {
     /// Adds the series of a version that is served.
     pub fn put(&mut self, labels: &Labels, served: &OpenVersion, counters: &VersionCounters) {
         let waiting = served.scheduler.waiting();
-        self.pending.put(labels, waiting as f64);
-        self.in_flight.put(labels, waiting as f64 + counters.executing() as f64);
+        // Requests whose execution is that of an equal request.
+        let followers = served.response_cache.as_ref().map_or(0, |cache| cache.waiting());
+        self.pending.put(labels, (waiting + followers) as f64);
+        self.in_flight.put(labels, (waiting + followers) as f64 + counters.executing() as f64);
         let Some(instances) = served.scheduler.instances() else { return };
         let wait = served.stats.predicted_wait(counters, waiting, instances).as_secs_f64();
         self.wait.put(labels, wait);

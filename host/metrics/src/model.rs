@@ -2,9 +2,9 @@
 //! §5.1.
 
 use super::family::{FamilyBuilder, Labels};
-use super::response_cache::CacheFamilies;
 use super::latency::LatencyFamilies;
 use super::load_families::LoadFamilies;
+use super::response_cache::CacheFamilies;
 use prometheus::proto::MetricFamily;
 use std::collections::BTreeMap;
 use trtserver_base::stats::{

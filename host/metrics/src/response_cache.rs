@@ -65,8 +65,7 @@ impl CacheFamilies {
     pub fn done(self, store: Option<StoreUsage>) -> Vec<MetricFamily> {
         let Self { hits, misses, durations, shared, off } = self;
         let families = [hits, misses].into_iter().chain(durations.into_iter().flatten());
-        let mut families: Vec<_> =
-            families.chain([shared, off]).map(FamilyBuilder::done).collect();
+        let mut families: Vec<_> = families.chain([shared, off]).map(FamilyBuilder::done).collect();
         let Some(store) = store else { return families };
         let gauge = |name: &str, help: &str, value: u64| {
             FamilyBuilder::single_gauge(name, help, value as f64)

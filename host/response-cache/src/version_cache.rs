@@ -225,6 +225,11 @@ impl VersionCache {
         }
     }
 
+    /// Requests that wait for the execution of an equal one.
+    pub fn waiting(&self) -> usize {
+        self.flights.lock().values().map(|flight| flight.followers()).sum()
+    }
+
     pub fn report(&self) -> CacheReport {
         CacheReport {
             state: self.benefit.state(),

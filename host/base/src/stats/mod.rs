@@ -15,11 +15,11 @@ pub use counters::{
     ResponseCounters, VersionCounters,
 };
 pub use execution::{BatchExecution, OutstandingExecutions};
-pub use quantiles::RecentDurations;
 pub use histogram::{DurationHistogram, MAX_BOUNDS};
 pub use latency::{
     FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, LatencySummaries,
 };
+pub use quantiles::RecentDurations;
 
 use crate::clock::{now_ns, wall_ms};
 use latency::LatencyHistograms;

@@ -38,12 +38,12 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
 /// Submitting the request of the message takes long: it copies much, or the response cache hashes
 /// much.
 pub fn takes_long(ctx: &FrontendContext, request: &ModelInferRequest) -> bool {
-    let region_bytes = |tensor: &InferInputTensor| {
-        match shared_memory::parse_region_slice("", &tensor.parameters) {
+    let region_bytes =
+        |tensor: &InferInputTensor| match shared_memory::parse_region_slice("", &tensor.parameters)
+        {
             Ok(Some(slice)) => usize::try_from(slice.byte_size).unwrap_or(usize::MAX),
             _ => 0,
-        }
-    };
+        };
     let regions = request.inputs.iter().map(region_bytes);
     let raw = request.raw_input_contents.iter().map(|data| data.len());
     let bytes = regions.chain(raw).fold(0, usize::saturating_add);
