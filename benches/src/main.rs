@@ -20,6 +20,7 @@ mod polling;
 mod process;
 mod repository;
 mod requests;
+mod response_cache;
 mod scaling;
 mod schedulers;
 mod serving;
@@ -106,6 +107,7 @@ fn measure_rows(
     tables.extend(schedulers::measure(options)?);
     tables.extend(scaling::measure(options, growth)?);
     tables.push(metrics::measure(options)?);
+    tables.push(response_cache::measure(options)?);
     tables.push(json::measure(options)?);
     tables.extend(load_tool::measure(options)?);
     tables.extend(triton::measure(options)?);

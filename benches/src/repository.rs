@@ -29,6 +29,14 @@ pub fn serving(options: &Options) -> Result<TempDir> {
     Ok(folder)
 }
 
+/// `identity`, which enables the response cache.
+pub fn cached() -> Result<TempDir> {
+    let folder = empty()?;
+    let text = format!("{IDENTITY}response_cache {{ enable: true }}\n");
+    model(folder.path(), "identity", &text)?;
+    Ok(folder)
+}
+
 /// The same two models, for another server.
 pub fn write(options: &Options, folder: &Path) -> Result<()> {
     identity(folder)?;

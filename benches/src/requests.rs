@@ -164,6 +164,11 @@ pub fn exchanges(frontend: Frontend, work: Work) -> Vec<Exchange> {
     (0..variants).map(|variant| exchange(frontend, work, variant)).collect()
 }
 
+/// The same with `count` different contents, of which there are 1021.
+pub fn unequal_exchanges(frontend: Frontend, work: Work, count: usize) -> Vec<Exchange> {
+    (0..count).map(|variant| exchange(frontend, work, variant)).collect()
+}
+
 /// The requests of sequence `id` over ModelStreamInfer.
 pub fn steps(model: &'static str, id: u64, steps: u64) -> Vec<Exchange> {
     use v2::{InferParameter, infer_parameter::ParameterChoice};

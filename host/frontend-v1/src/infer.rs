@@ -113,7 +113,7 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
         deadline_ns: u64,
         sink: (Sink, UnaryReceiver),
     ) -> ReadyOrDeferred<Result<PendingRequest, InferFailure>> {
-        let hashed = parts.iter().map(|part| part.len()).sum();
+        let hashed = || parts.iter().map(|part| part.len()).sum();
         if !plan.copies_much(&self.served.signature) && !self.served.hashes_long(hashed) {
             return ReadyOrDeferred::Ready(self.start(plan, parts, deadline_ns, sink));
         }

@@ -73,8 +73,8 @@ impl UncheckedRequest {
 
     /// Submitting takes long: it copies much, or the response cache hashes much.
     pub fn takes_long(&self, found: &OpenVersion) -> bool {
-        let bytes = self.inputs.iter().map(|input| input.data.len());
-        self.copies_much() || found.hashes_long(bytes.sum())
+        let bytes = || self.inputs.iter().map(|input| input.data.len()).sum();
+        self.copies_much() || found.hashes_long(bytes)
     }
 
     /// Submitting copies much: strings in shared memory, which are copied before they are checked,

@@ -66,9 +66,9 @@ impl OpenVersion {
         }
     }
 
-    /// Submitting a request with so many bytes of inputs takes long, because they are hashed.
-    pub fn hashes_long(&self, bytes: usize) -> bool {
-        self.response_cache.as_ref().is_some_and(|cache| cache.takes_long(bytes))
+    /// Submitting a request with so many `bytes` of inputs takes long, because they are hashed.
+    pub fn hashes_long(&self, bytes: impl FnOnce() -> usize) -> bool {
+        self.response_cache.as_ref().is_some_and(|cache| cache.takes_long(bytes()))
     }
 
     /// A request to a decoupled model gets any number of responses.

@@ -239,7 +239,7 @@ impl ModelTable {
         }
         let models = self.models.load();
         let latest = models.get(name).ok().and_then(|model| model.latest.load_full());
-        latest.is_some_and(|served| served.hashes_long(bytes))
+        latest.is_some_and(|served| served.hashes_long(|| bytes))
     }
 
     /// Why repositories could not be listed since the start; `None` if their models are known.

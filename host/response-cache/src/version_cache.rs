@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 use trtserver_base::ledger::{LedgerHolder, LedgerOwner, MemoryTag};
 use trtserver_base::stats::FailureReason;
-use trtserver_request::{CancelObserver, InferRequest, InputTensor};
+use trtserver_request::{CancelObserver, InferRequest, InputTensor, Responder};
 
 type Flights = HashMap<RequestKey, Arc<Flight<Follower>>, BuildKeyHasher>;
 
@@ -130,8 +130,16 @@ impl VersionCache {
         let flight = match flights.get(&key) {
             Some(flight) if may_follow && flight.priority == request.priority => {
                 let flight = Arc::clone(flight);
-                match self.follow(&flight, request, times, executor) {
-                    Ok(()) => return,
+                match follow(&flight, request, times, executor) {
+                    Ok((ticket, responder)) => {
+                        // Not before: whoever is told may submit another request.
+                        drop(flights);
+                        // A cancellation before it joined did not find it.
+                        if responder.cancel_token.is_cancelled() {
+                            flight.cancelled(ticket);
+                        }
+                        return;
+                    }
                     // It ended, and is about to be removed.
                     Err(request) => {
                         let flight = Arc::new(Flight::new(request.priority));
@@ -157,31 +165,6 @@ impl VersionCache {
         };
         drop(flights);
         Landing::new(self, key, flight, times.lookup_ns).execute(request, executor);
-    }
-
-    /// Lets `request` wait for the result of `flight`; returns it if the flight has ended.
-    fn follow(
-        &self,
-        flight: &Arc<Flight<Follower>>,
-        request: InferRequest,
-        times: HitTimes,
-        executor: &dyn RequestExecutor,
-    ) -> Result<(), InferRequest> {
-        let responder = Arc::clone(&request.responder);
-        responder.queued(times.since_ns);
-        let ticket = flight.ticket();
-        let observer: Weak<dyn CancelObserver> =
-            Arc::downgrade(&(Arc::clone(flight) as Arc<dyn CancelObserver>));
-        // Before it joins: once it has, another thread may put it into a queue, which is then the
-        // observer.
-        let _ = responder.cancel_token.notify(observer, ticket);
-        let follower = Follower { request, executor: executor.retained(), times };
-        flight.join(ticket, follower).map_err(|follower| follower.request)?;
-        // A cancellation before it joined did not find it.
-        if responder.cancel_token.is_cancelled() {
-            flight.cancelled(ticket);
-        }
-        Ok(())
     }
 
     /// A request was answered by the execution of an equal one.
@@ -238,6 +221,27 @@ impl VersionCache {
             passed: self.benefit.passed(),
         }
     }
+}
+
+/// Lets `request` wait for the result of `flight`; returns its ticket there, or the request if the
+/// flight has ended.
+fn follow(
+    flight: &Arc<Flight<Follower>>,
+    request: InferRequest,
+    times: HitTimes,
+    executor: &dyn RequestExecutor,
+) -> Result<(u64, Arc<Responder>), InferRequest> {
+    let responder = Arc::clone(&request.responder);
+    responder.queued(times.since_ns);
+    let ticket = flight.ticket();
+    let observer: Weak<dyn CancelObserver> =
+        Arc::downgrade(&(Arc::clone(flight) as Arc<dyn CancelObserver>));
+    // Before it joins: once it has, another thread may put it into a queue, which is then the
+    // observer.
+    let _ = responder.cancel_token.notify(observer, ticket);
+    let follower = Follower { request, executor: executor.retained(), times };
+    flight.join(ticket, follower).map_err(|follower| follower.request)?;
+    Ok((ticket, responder))
 }
 
 impl Drop for VersionCache {

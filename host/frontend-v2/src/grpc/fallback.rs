@@ -38,6 +38,12 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
 /// Submitting the request of the message takes long: it copies much, or the response cache hashes
 /// much.
 pub fn takes_long(ctx: &FrontendContext, request: &ModelInferRequest) -> bool {
+    if copies_much(request) {
+        return true;
+    }
+    if ctx.models.response_store().is_none() {
+        return false;
+    }
     let region_bytes =
         |tensor: &InferInputTensor| match shared_memory::parse_region_slice("", &tensor.parameters)
         {
@@ -47,7 +53,7 @@ pub fn takes_long(ctx: &FrontendContext, request: &ModelInferRequest) -> bool {
     let regions = request.inputs.iter().map(region_bytes);
     let raw = request.raw_input_contents.iter().map(|data| data.len());
     let bytes = regions.chain(raw).fold(0, usize::saturating_add);
-    copies_much(request) || ctx.models.hashes_long(&request.model_name, bytes)
+    ctx.models.hashes_long(&request.model_name, bytes)
 }
 
 /// Reading the message copies much: strings in shared memory, which are copied before they are

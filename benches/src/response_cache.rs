@@ -1,0 +1,109 @@
+//! Cost of the response cache: hits, and requests that are never found, beside the same model on a
+//! server without a cache.
+//!
+//! Responses expire after a millisecond where none is to be found, so that each request is looked up
+//! and inserted, until the cache switches itself off, as it does for users.
+
+use crate::Result;
+use crate::load;
+use crate::options::Options;
+use crate::pairs;
+use crate::process::Process;
+use crate::repository;
+use crate::requests::{Frontend, Work, exchanges, unequal_exchanges};
+use crate::table::{Table, verdict};
+
+pub const COLUMNS: &[&str] = &[
+    "response cache",
+    "req/s",
+    "without",
+    "ratio",
+    "CPU µs/req",
+    "without",
+    "ratio",
+    "spread",
+    "target",
+    "",
+];
+
+/// Unequal small requests: as many as there are contents.
+const UNEQUAL: usize = 1021;
+const MIB: usize = 1 << 20;
+
+struct Row {
+    title: &'static str,
+    frontend: Frontend,
+    bytes: usize,
+    at_once: usize,
+    /// Different requests in turn; `None`: the few of other rows, which are found.
+    unequal: Option<usize>,
+    /// Largest CPU time, relative to that without a cache.
+    cpu: f64,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        format!("cache {} {} c{}", self.title, self.frontend.name(), self.at_once)
+    }
+}
+
+fn rows(options: &Options) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for frontend in [Frontend::V2Http, Frontend::V2Grpc] {
+        let mut row = |title, bytes, at_once, unequal, cpu| {
+            rows.push(Row { title, frontend, bytes, at_once, unequal, cpu });
+        };
+        row("hit 64", 64, 16, None, 0.8);
+        row("unique 64", 64, 16, Some(UNEQUAL), 1.03);
+        row("unique 1M", MIB, 1, Some(8), 1.1);
+    }
+    rows.retain(|row| options.wants(&row.name()));
+    rows
+}
+
+pub fn measure(options: &Options) -> Result<Table> {
+    let mut table = Table::new(COLUMNS);
+    let rows = rows(options);
+    if rows.is_empty() {
+        return Ok(table);
+    }
+    let models = repository::cached()?;
+    let without = Process::server(options, models.path())?;
+    for row in rows {
+        // Found responses stay, others are gone before they are asked for again.
+        let size = "--cache-config=local,size=256M";
+        let flags = match row.unequal {
+            None => vec![size],
+            Some(_) => vec![size, "--cache-config=local,ttl=0.001"],
+        };
+        // A server of its own: a cache that has switched itself off stays off for a while.
+        let with = Process::server_with(options, models.path(), &flags)?;
+        table.measured(row.name(), one(options, &row, &with, &without));
+    }
+    Ok(table)
+}
+
+fn one(options: &Options, row: &Row, with: &Process, without: &Process) -> Result<Vec<String>> {
+    let work = Work::Identity(row.bytes);
+    let requests = match row.unequal {
+        None => exchanges(row.frontend, work),
+        Some(count) => unequal_exchanges(row.frontend, work, count),
+    };
+    let wire = row.frontend.wire();
+    let pass = |server, length| load::pass(server, wire, &requests, row.at_once, length);
+    let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
+    let (rate, rate_without) = pairs.both(|pass| pass.per_second);
+    let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);
+    let ratio = pairs.ratio(|pass| pass.cpu_us);
+    Ok(vec![
+        format!("{rate:.0}"),
+        format!("{rate_without:.0}"),
+        format!("{:.3}", pairs.ratio(|pass| pass.per_second)),
+        format!("{cpu:.2}"),
+        format!("{cpu_without:.2}"),
+        format!("{ratio:.3}"),
+        pairs.spread(|pass| pass.cpu_us),
+        format!("CPU <={}", row.cpu),
+        verdict(ratio <= row.cpu).to_owned(),
+    ])
+}
