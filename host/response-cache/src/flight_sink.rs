@@ -33,6 +33,7 @@ impl FlightSink {
         if let Some(stats) = &stats {
             stats.cache_miss(landing.lookup_ns);
         }
+        landing.close_unless_stored(only.as_ref());
         self.sink.send(response, true);
         let Some(parts) = only else { return landing.give_up() };
         let ns = landing.succeed(&parts, execution_ns);

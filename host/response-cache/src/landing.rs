@@ -60,6 +60,16 @@ impl Landing {
         executor.execute(request);
     }
 
+    /// To be called before the client has the response: a request that is sent after that does not
+    /// follow this one, unless it would find the response in the store.
+    pub fn close_unless_stored(&self, parts: Option<&ResponseParts>) {
+        if !parts.is_some_and(|parts| self.cache.admits(parts))
+            && let Some(flight) = &self.flight
+        {
+            self.cache.close_flight(self.key, flight);
+        }
+    }
+
     /// The request was executed, in `execution_ns`. Returns how long the insertion took.
     pub fn succeed(mut self, parts: &ResponseParts, execution_ns: Option<u64>) -> u64 {
         let begin = now_ns();

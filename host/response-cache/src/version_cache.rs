@@ -182,6 +182,11 @@ impl VersionCache {
         self.ended.fetch_add(1, Ordering::Release);
     }
 
+    /// The response fits into the store.
+    pub(crate) fn admits(&self, parts: &ResponseParts) -> bool {
+        self.store.admits(parts.weight()).is_ok()
+    }
+
     /// Stores a copy of a response.
     pub(crate) fn insert(&self, key: RequestKey, parts: &ResponseParts, now_ns: u64) {
         let failure = match self.store.admits(parts.weight()) {

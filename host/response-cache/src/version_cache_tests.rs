@@ -251,6 +251,46 @@ fn failures_are_not_stored() {
     assert!(f.cache.flights.lock().is_empty());
 }
 
+/// A client that has a response which was not stored does not get it again.
+#[test]
+fn request_after_a_response_that_is_not_stored_is_executed() {
+    let store = ResponseStore::new(200, None).unwrap();
+    let cache = Arc::new(VersionCache::new(&store, "m", 1, LedgerOwner::SERVER));
+    let f = Arc::new(Fixture { store, cache, ..Fixture::new() });
+    // Sent by the client as soon as it has the response, while the cache still works on it.
+    let again = Arc::new(Mutex::new(None));
+    let (slot, fixture) = (Arc::clone(&again), Arc::clone(&f));
+    let leader = f.send_changed(1, |request| {
+        request
+            .responder
+            .wrap_sink(|sink| ResendingSink { sink: Some(sink), slot, fixture }.into());
+    });
+    let follower = f.send(1);
+    f.executor.run();
+    for sent in [leader, follower] {
+        assert_eq!(sent.result(), Some(Ok(vec![2; 4])));
+    }
+    let again = again.lock().take().unwrap();
+    assert_eq!((again.result(), f.executor.waiting()), (None, 1));
+    f.executor.run();
+    assert_eq!(f.counts(), (1, 2, 2));
+}
+
+/// Sends the request again once the response was delivered.
+struct ResendingSink {
+    sink: Option<trtserver_request::Sink>,
+    slot: Arc<Mutex<Option<Sent>>>,
+    fixture: Arc<Fixture>,
+}
+
+impl trtserver_request::ResponseSink for ResendingSink {
+    fn send(&mut self, response: trtserver_base::error::Result<Option<InferResponse>>, last: bool) {
+        let mut sink = self.sink.take().unwrap();
+        sink.send(response, last);
+        *self.slot.lock() = Some(self.fixture.send(1));
+    }
+}
+
 /// A request that is lost by the backend.
 #[test]
 fn lost_leader_fails_alone() {
