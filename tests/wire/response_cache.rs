@@ -331,7 +331,7 @@ fn useless_cache_switches_itself_off() {
     let off = r#"trtserver_response_cache_off{model="m",version="1"}"#;
     assert_eq!(server.metrics(off), Some(1.0));
     server.wait_for_log("model 'm' version 1: its response cache is switched off");
-    server.wait_for_log("deprecated, use --cache-config=local,size=BYTES");
+    server.wait_for_log("deprecated, use --cache-config=local,size=65536");
     assert!(server.stop().success());
 }
 

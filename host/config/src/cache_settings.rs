@@ -1,6 +1,7 @@
 //! `--cache-config` and `--response-cache-byte-size`: the response cache. The texts of errors are
 //! those of Triton where it has one.
 
+use super::notes::StartNote;
 use super::values::{FlagValues, parse_size};
 use crate::cli::GivenFlags;
 use std::time::Duration;
@@ -56,6 +57,15 @@ pub fn cache_settings(flags: &GivenFlags, v: &FlagValues) -> Result<Option<Cache
         ));
     }
     local_cache(&origin, &settings).map(Some)
+}
+
+/// Warns of the older flag.
+pub fn cache_notes(v: &FlagValues) -> Result<Option<StartNote>, String> {
+    let size: u64 = v.number(OLD_NAME)?;
+    Ok((size > 0).then(|| {
+        let text = format!("--{OLD_NAME}={size}: deprecated, use --cache-config=local,size={size}");
+        StartNote::Warning(text)
+    }))
 }
 
 fn local_cache(origin: &str, settings: &[(&str, &str, &str)]) -> Result<CacheSettings, String> {

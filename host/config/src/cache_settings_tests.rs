@@ -68,3 +68,11 @@ fn invalid_caches_are_refused() {
         assert_eq!(error_of(&format!("--model-repository=/m {line}")), want, "{line}");
     }
 }
+
+#[test]
+fn older_flag_is_deprecated() {
+    let notes = |line: &str| run(&format!("--model-repository=/m {line}")).expect(line).notes;
+    let text = "--response-cache-byte-size=9: deprecated, use --cache-config=local,size=9";
+    assert_eq!(notes("--response-cache-byte-size=9"), [crate::StartNote::Warning(text.to_owned())]);
+    assert_eq!(notes("--response-cache-byte-size=0"), []);
+}

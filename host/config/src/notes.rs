@@ -1,5 +1,6 @@
 //! Flags that this server does not fully support: notes for the log, or an error.
 
+use super::cache_settings::cache_notes;
 use super::tls_settings::tls_notes;
 use super::trace_settings::trace_notes;
 use super::values::FlagValues;
@@ -61,6 +62,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
     }
     notes.extend(tls_notes(flags, values)?);
     notes.extend(trace_notes(flags, values)?);
+    notes.extend(cache_notes(values)?);
     notes.extend(polling_notes(flags, values)?);
     let mode = values.text("model-control-mode")?;
     let explicit = mode == "explicit" || values.bool("allow-model-control")?;

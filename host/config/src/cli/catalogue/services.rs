@@ -41,8 +41,7 @@ pub(super) const SCHEDULING: &[FlagSpec] = &[
         BYTES,
         "0",
         "Size of the response cache in bytes; as --cache-config=local,size=BYTES",
-    )
-    .warns(&["0"], "deprecated, use --cache-config=local,size=BYTES"),
+    ),
 ];
 
 pub(super) const TRACING: &[FlagSpec] = &[
