@@ -6,7 +6,8 @@
 //! dynamic, sequence direct or sequence oldest. Batchers are pure: requests and the time go in, a
 //! batch or the next time to look comes out, so that their tests are tables on a fake clock.
 //! A delay hook, environment variables of public test suites, holds a model back until enough
-//! requests wait. [`inline`] lets a network thread run an idle instance. [`ensemble`] submits steps to the queues
+//! requests wait. [`inline`] lets a network thread run an idle instance. [`limiter`] is asked for a
+//! permit where executions need resources. [`ensemble`] submits steps to the queues
 //! of other models.
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ mod conflict_log;
 mod delay_hook;
 pub mod ensemble;
 pub mod inline;
+pub mod limiter;
 mod null_errors;
 mod queue;
 mod refusal_errors;

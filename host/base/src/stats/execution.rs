@@ -23,8 +23,15 @@ pub struct BatchExecution {
     /// Requests without final response.
     pending: AtomicU32,
     outstanding: Arc<OutstandingExecutions>,
+    /// What the execution holds until its end.
+    hold: Option<Arc<dyn ExecutionHold>>,
     /// Parts by the position of their first request, if the backend executes the batch in parts.
     parts: Mutex<BTreeMap<u32, Arc<BatchExecution>>>,
+}
+
+/// What an execution holds until its last request has its final response.
+pub trait ExecutionHold: Send + Sync {
+    fn finished(&self);
 }
 
 /// Called with the reason when the backend reports that the instance is broken.
@@ -117,6 +124,7 @@ impl BatchExecution {
             compute_ns: AtomicU64::new(0),
             output_ns: AtomicU64::new(0),
             credited: AtomicBool::new(false),
+            hold: None,
             parts: Mutex::default(),
         }
     }
@@ -128,6 +136,11 @@ impl BatchExecution {
 
     pub(super) fn padding(&self) -> u32 {
         self.padding
+    }
+
+    /// The same, holding `hold` until its end.
+    pub fn holding(self, hold: Option<Arc<dyn ExecutionHold>>) -> Self {
+        Self { hold, ..self }
     }
 
     /// The part of the batch that begins with the request at `first`: an execution of its own for
@@ -144,6 +157,7 @@ impl BatchExecution {
             compute_ns: AtomicU64::new(0),
             output_ns: AtomicU64::new(0),
             credited: AtomicBool::new(false),
+            hold: None,
             parts: Mutex::default(),
         };
         Arc::clone(self.parts.lock().entry(first).or_insert_with(|| Arc::new(part())))
@@ -171,6 +185,9 @@ impl BatchExecution {
     /// A request got its final response.
     pub fn request_finished(&self) {
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if let Some(hold) = &self.hold {
+                hold.finished();
+            }
             self.outstanding.end();
         }
     }

@@ -14,7 +14,7 @@ pub use counters::{
     CLOSE_REASONS, DurationSum, ExecutionCounters, LOAD_RATIO_BOUNDS, RequestCounters,
     ResponseCounters, VersionCounters,
 };
-pub use execution::{BatchExecution, OutstandingExecutions};
+pub use execution::{BatchExecution, ExecutionHold, OutstandingExecutions};
 pub use histogram::{DurationHistogram, MAX_BOUNDS};
 pub use latency::{
     FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, LatencySummaries,

@@ -117,7 +117,7 @@ impl<E: InstanceExecutor + 'static> InlineInstance for SharedInstance<E> {
             });
             if !taken {
                 if outstanding || now > end {
-                    return run.stop(outstanding);
+                    return run.stop(outstanding, batch);
                 }
                 taken = run.next_batch(now, batch);
             }

@@ -32,9 +32,9 @@ impl<'a> InlineRun<'a> {
 
     /// Ends the run before [`Self::next_batch`] does. `outstanding`: the backend accepts no batch
     /// until it has responded.
-    pub fn stop(mut self, outstanding: bool) {
+    pub fn stop(mut self, outstanding: bool, batch: &mut RequestBatch) {
         self.ended = true;
-        self.queue.stop_inline(self.instance, outstanding);
+        self.queue.stop_inline(self.instance, outstanding, batch);
     }
 }
 

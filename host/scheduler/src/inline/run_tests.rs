@@ -46,7 +46,7 @@ impl InlineInstance for TestInstance {
             }
             self.execute(&mut batch);
             if stop {
-                return run.stop(outstanding);
+                return run.stop(outstanding, &mut batch);
             }
         }
     }

@@ -125,6 +125,14 @@ impl QueueBatcher {
         }
     }
 
+    /// Whether [`Self::next_batch`] would find a batch for `instance`.
+    pub(super) fn has_batch(&mut self, instance: usize, now: u64) -> bool {
+        match self {
+            Self::Dynamic(batcher) => batcher.is_batch_ready(now),
+            Self::Sequence(batcher) => batcher.has_batch(instance, now),
+        }
+    }
+
     /// Whether requests that are left can form a batch now. Sequences wake their instances by
     /// themselves.
     pub(super) fn is_batch_ready(&mut self, now: u64) -> bool {

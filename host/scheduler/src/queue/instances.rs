@@ -17,18 +17,22 @@
 //! - `Waking`: the own thread is notified, but does not hold the queue's lock yet.
 //! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to
 //!   end.
+//! - `Limited`: as `Idle`, until the rate limiter permits a batch (not drawn: entered from `Running`
+//!   and `Inline`, left to `Waking`).
 //! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
 
 use crate::batcher::WakeTarget;
 use crate::inline::InlineInstance;
+use crate::limiter::InstanceLimit;
 use smallvec::SmallVec;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 /// State of one instance of a queue; the diagram of this module shows the transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InstanceState {
     Running,
     Idle,
+    Limited,
     Waking,
     Inline,
     Draining,
@@ -43,6 +47,8 @@ pub(super) enum AfterInline {
     Wake,
     /// Its own thread waits for the outstanding requests, then continues.
     Drain,
+    /// There is a batch, and no permit for it.
+    Limit,
 }
 
 struct QueueInstance {
@@ -51,11 +57,13 @@ struct QueueInstance {
     retired: bool,
     /// Set if network threads may run it.
     inline: Option<Weak<dyn InlineInstance>>,
+    /// Set if its executions need resources.
+    limit: Option<Weak<InstanceLimit>>,
 }
 
 impl QueueInstance {
     fn new() -> Self {
-        Self { state: InstanceState::Running, retired: false, inline: None }
+        Self { state: InstanceState::Running, retired: false, inline: None, limit: None }
     }
 }
 
@@ -64,6 +72,8 @@ pub(super) struct QueueInstances {
     /// Numbers of the `Idle` instances. The last one to fall asleep is woken first, since its
     /// caches are the warmest.
     idle: Vec<usize>,
+    /// Number of the `Limited` instances.
+    limited: usize,
     /// Instances that became `Waking` or `Draining` in this step; their threads have to be
     /// notified.
     woken: SmallVec<[usize; 2]>,
@@ -75,6 +85,7 @@ impl QueueInstances {
         Self {
             all: (0..count).map(|_| QueueInstance::new()).collect(),
             idle: Vec::with_capacity(count),
+            limited: 0,
             woken: SmallVec::new(),
         }
     }
@@ -99,6 +110,44 @@ impl QueueInstances {
 
     pub(super) fn inline(&self, instance: usize) -> Option<&Weak<dyn InlineInstance>> {
         self.all[instance].inline.as_ref()
+    }
+
+    pub(super) fn set_limit(&mut self, instance: usize, limit: Weak<InstanceLimit>) {
+        self.all[instance].limit = Some(limit);
+    }
+
+    /// Its part of the rate limiter; `None` if its executions need no resources.
+    pub(super) fn limit(&self, instance: usize) -> Option<Arc<InstanceLimit>> {
+        self.all[instance].limit.as_ref().and_then(Weak::upgrade)
+    }
+
+    pub(super) fn is_limited(&self, instance: usize) -> bool {
+        self.all[instance].limit.is_some()
+    }
+
+    pub(super) fn any_limited(&self) -> bool {
+        self.limited > 0
+    }
+
+    /// There is a batch, and no permit for it: `Running` to `Limited`.
+    pub(super) fn sleep_limited(&mut self, instance: usize) {
+        self.change(instance, InstanceState::Running, InstanceState::Limited);
+        self.limited += 1;
+    }
+
+    /// `Limited` to `Waking`: there is a permit, or nothing left to wait for.
+    pub(super) fn wake_limited(&mut self, instance: usize) {
+        if self.all[instance].state == InstanceState::Limited {
+            self.change(instance, InstanceState::Limited, InstanceState::Waking);
+            self.limited -= 1;
+            self.woken.push(instance);
+        }
+    }
+
+    pub(super) fn wake_all_limited(&mut self) {
+        for instance in 0..self.all.len() {
+            self.wake_limited(instance);
+        }
     }
 
     pub(super) fn state(&self, instance: usize) -> InstanceState {
@@ -172,6 +221,9 @@ impl QueueInstances {
         if before == InstanceState::Idle {
             self.idle.retain(|i| *i != instance);
         }
+        if before == InstanceState::Limited {
+            self.limited -= 1;
+        }
         self.all[instance].state = InstanceState::Running;
         before == InstanceState::Draining
     }
@@ -181,12 +233,16 @@ impl QueueInstances {
         self.change(instance, InstanceState::Waking, InstanceState::Inline);
     }
 
-    /// An inline run has ended: `Inline` to `Idle`, `Waking` or `Draining`.
+    /// An inline run has ended: `Inline` to `Idle`, `Waking`, `Draining` or `Limited`.
     pub(super) fn finish_inline(&mut self, instance: usize, after: AfterInline) {
         let (next, list) = match after {
             AfterInline::Sleep => (InstanceState::Idle, None),
             AfterInline::Wake => (InstanceState::Waking, Some(&mut self.woken)),
             AfterInline::Drain => (InstanceState::Draining, Some(&mut self.woken)),
+            AfterInline::Limit => {
+                self.limited += 1;
+                return self.change(instance, InstanceState::Inline, InstanceState::Limited);
+            }
         };
         match list {
             Some(woken) => woken.push(instance),

@@ -7,10 +7,11 @@
 //! are calls of response sinks and backends and the assembly of batches, since each of them may
 //! take long, or submit another request to this queue. Three locks are taken under the queue's: a
 //! request's, the response order's and the timer's. None of them is held while the queue's lock is
-//! taken.
+//! taken. The rate limiter's is a fourth, for instances with a demand only.
 
 mod any_batcher;
 mod instances;
+mod limited;
 mod shutdown;
 mod submit;
 mod take;
@@ -28,6 +29,7 @@ use super::batcher::{QueueRefusal, WakeTarget};
 use super::conflict_log::ConflictLog;
 use super::delay_hook::DelayHook;
 use super::inline::InlineInstance;
+use super::limiter::{ExecutionGrant, InstanceLimit, LimiterWakes, PermitObserver};
 use super::refusal_errors::refusal_error;
 use super::response_order::ResponseOrder;
 use any_batcher::QueueBatcher;
@@ -69,6 +71,10 @@ struct QueueState {
     wakes: Vec<WakeTarget>,
     /// Requests that left without being executed. Empty between two steps.
     refused: Vec<(InferRequest, QueueRefusal)>,
+    /// The permit of the batch that was just taken.
+    granted: Option<Arc<ExecutionGrant>>,
+    /// Whom the rate limiter has to tell. Empty between two steps.
+    limiter_wakes: LimiterWakes,
 }
 
 /// What a step leaves to be done once the lock is released.
@@ -76,6 +82,7 @@ struct QueueState {
 struct QueueEffects {
     notify: SmallVec<[usize; 2]>,
     refused: Vec<(InferRequest, QueueRefusal)>,
+    limiter_wakes: LimiterWakes,
 }
 
 impl RequestQueue {
@@ -104,6 +111,8 @@ impl RequestQueue {
             delay_hook: DelayHook::from_environment(controls.is_some()),
             wakes: Vec::new(),
             refused: Vec::new(),
+            granted: None,
+            limiter_wakes: LimiterWakes::default(),
         };
         Arc::new_cyclic(|me| Self {
             state: Mutex::new(state),
@@ -120,6 +129,13 @@ impl RequestQueue {
     /// Network threads may run `instance` while its own thread sleeps.
     pub fn allow_inline(&self, instance: usize, inline: Weak<dyn InlineInstance>) {
         self.lock().instances.allow_inline(instance, inline);
+    }
+
+    /// Executions of `instance` need the resources of `limit`, which lives as long as the instance.
+    pub fn limit_instance(&self, instance: usize, limit: &Arc<InstanceLimit>) {
+        let me: Weak<dyn PermitObserver> = self.me.clone();
+        limit.observe(me, instance);
+        self.lock().instances.set_limit(instance, Arc::downgrade(limit));
     }
 
     /// Instance `instance` may take batches from now on. Instances of the start need no such call;
@@ -205,6 +221,9 @@ impl RequestQueue {
         if state.closed && state.batcher.waiting() == 0 {
             state.instances.wake_all();
         }
+        if state.instances.any_limited() && state.batcher.waiting() == 0 {
+            state.instances.wake_all_limited();
+        }
         if let Some(at) = state.batcher.next_deadline()
             && at < state.timer_at
         {
@@ -214,6 +233,7 @@ impl RequestQueue {
         QueueEffects {
             notify: state.instances.take_woken(),
             refused: std::mem::take(&mut state.refused),
+            limiter_wakes: std::mem::take(&mut state.limiter_wakes),
         }
     }
 
@@ -224,6 +244,9 @@ impl RequestQueue {
         for (request, refusal) in effects.refused {
             let (error, reason) = refusal_error(refusal, &request);
             let _ = request.responder.fail(error, reason);
+        }
+        if !effects.limiter_wakes.is_empty() {
+            effects.limiter_wakes.wake();
         }
     }
 }

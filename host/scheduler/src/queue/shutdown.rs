@@ -51,6 +51,7 @@ impl RequestQueue {
             return None;
         }
         let remaining = !state.batcher.is_sequence() && state.instances.any_in_service();
+        state.instances.wake_limited(instance);
         // Its own thread ends, and another instance takes what it was woken for.
         state.wakes.extend([WakeTarget::Instance(instance), WakeTarget::Any]);
         self.release(state);
@@ -63,8 +64,10 @@ impl RequestQueue {
         let mut entries = Vec::new();
         let mut state = self.lock();
         for instance in 0..state.instances.count() {
-            while let BatchDecision::Batch(_) = state.next_batch(instance, u64::MAX, &mut entries) {
-            }
+            let batcher = &mut state.batcher;
+            while let BatchDecision::Batch(_) =
+                batcher.next_batch(instance, u64::MAX, &mut entries)
+            {}
         }
         self.release(state);
         for entry in entries {

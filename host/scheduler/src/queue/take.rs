@@ -2,11 +2,13 @@
 //! inline runs.
 
 use super::instances::{AfterInline, InstanceState};
+use super::limited::NextBatch;
 use super::{QueueState, RequestQueue};
-use crate::batcher::{BatchDecision, BatchEntry, CloseReason, WakeTarget};
+use crate::batcher::{BatchEntry, CloseReason, WakeTarget};
 use crate::delay_hook;
+use crate::limiter::ExecutionGrant;
 use parking_lot::MutexGuard;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use trtserver_base::clock::now_ns;
 use trtserver_request::InferRequest;
@@ -20,6 +22,8 @@ pub struct RequestBatch {
     /// No request was waiting when the batch was taken.
     pub none_waiting: bool,
     entries: Vec<BatchEntry<InferRequest>>,
+    /// The resources of the batch, if its instance has a demand.
+    pub grant: Option<Arc<ExecutionGrant>>,
 }
 
 impl RequestQueue {
@@ -28,18 +32,21 @@ impl RequestQueue {
     pub fn take(&self, instance: usize, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
+        state.settle(instance, batch);
         loop {
             if state.instances.is_retired(instance) {
+                state.withdraw(instance);
+                self.release(state);
                 return false;
             }
             let now = now_ns();
             state.expire(now);
-            let decision = state.next_batch(instance, now, &mut batch.entries);
-            if let BatchDecision::Batch(reason) = decision {
+            let next = state.next_batch(instance, now, &mut batch.entries);
+            if let NextBatch::Taken(reason) = next {
                 self.taken(state, reason, batch);
                 return true;
             }
-            if !state.refused.is_empty() || !state.wakes.is_empty() {
+            if state.has_effects() {
                 self.release(state);
                 state = self.lock();
                 continue;
@@ -47,8 +54,11 @@ impl RequestQueue {
             if state.closed && state.batcher.waiting() == 0 {
                 return false;
             }
-            let BatchDecision::Wait { until } = decision else { continue };
-            state = self.sleep(state, instance, until.map(|until| until.saturating_sub(now)));
+            let ns = match next {
+                NextBatch::Wait { until: Some(until) } => Some(until.saturating_sub(now)),
+                _ => None,
+            };
+            state = self.sleep(state, instance, ns, matches!(next, NextBatch::Limited));
         }
     }
 
@@ -56,17 +66,21 @@ impl RequestQueue {
     pub(crate) fn take_ready(&self, instance: usize, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
-        if state.batcher.waiting() == 0 || state.instances.is_retired(instance) {
+        // A limited instance has one batch at a time here: it may not wait for a permit.
+        if state.batcher.waiting() == 0
+            || state.instances.is_retired(instance)
+            || state.instances.is_limited(instance)
+        {
             return false;
         }
         let now = now_ns();
         state.expire(now);
         match state.next_batch(instance, now, &mut batch.entries) {
-            BatchDecision::Batch(reason) => {
+            NextBatch::Taken(reason) => {
                 self.taken(state, reason, batch);
                 true
             }
-            BatchDecision::Wait { .. } => {
+            NextBatch::Wait { .. } | NextBatch::Limited => {
                 self.release(state);
                 false
             }
@@ -89,6 +103,7 @@ impl RequestQueue {
     pub(crate) fn take_inline(&self, instance: usize, now: u64, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
+        state.settle(instance, batch);
         if state.instances.is_retired(instance) {
             state.instances.finish_inline(instance, AfterInline::Wake);
             self.release(state);
@@ -96,11 +111,16 @@ impl RequestQueue {
         }
         state.expire(now);
         match state.next_batch(instance, now, &mut batch.entries) {
-            BatchDecision::Batch(reason) => {
+            NextBatch::Taken(reason) => {
                 self.taken(state, reason, batch);
                 true
             }
-            BatchDecision::Wait { until } => {
+            NextBatch::Limited => {
+                state.instances.finish_inline(instance, AfterInline::Limit);
+                self.release(state);
+                false
+            }
+            NextBatch::Wait { until } => {
                 // Only its own thread may wait for a delay to pass, or end.
                 let needed = until.is_some() || state.closed;
                 let after = if needed { AfterInline::Wake } else { AfterInline::Sleep };
@@ -113,8 +133,9 @@ impl RequestQueue {
 
     /// Ends an inline run early. `outstanding`: the own thread has to wait for responses before it
     /// takes a batch.
-    pub(crate) fn stop_inline(&self, instance: usize, outstanding: bool) {
+    pub(crate) fn stop_inline(&self, instance: usize, outstanding: bool, batch: &mut RequestBatch) {
         let mut state = self.lock();
+        state.settle(instance, batch);
         let after = if outstanding {
             AfterInline::Drain
         } else if state.closed
@@ -144,22 +165,28 @@ impl RequestQueue {
     ) {
         batch.close_reason = Some(reason);
         batch.none_waiting = state.batcher.waiting() == 0;
+        batch.grant = state.granted.take();
         state.wake_for_remaining();
         self.release(state);
         self.assembler.assemble(&mut batch.entries, &mut batch.requests);
     }
 
-    /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has no batch.
+    /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has no batch; `limited`: or no
+    /// permit for it.
     fn sleep<'a>(
         &'a self,
         mut state: MutexGuard<'a, QueueState>,
         instance: usize,
         ns: Option<u64>,
+        limited: bool,
     ) -> MutexGuard<'a, QueueState> {
-        use InstanceState::{Idle, Inline};
-        state.instances.sleep(instance);
+        use InstanceState::{Idle, Inline, Limited};
+        match limited {
+            true => state.instances.sleep_limited(instance),
+            false => state.instances.sleep(instance),
+        }
         let woken = self.threads.condvar_for(instance);
-        let mut asleep: &[InstanceState] = &[Idle, Inline];
+        let mut asleep: &[InstanceState] = &[Idle, Limited, Inline];
         if let Some(ns) = ns {
             woken.wait_for(&mut state, Duration::from_nanos(ns));
             // Waking early is harmless, since the batcher is asked for a batch afterwards. But an
@@ -188,15 +215,23 @@ impl QueueState {
         instance: usize,
         now: u64,
         entries: &mut Vec<BatchEntry<InferRequest>>,
-    ) -> BatchDecision {
+    ) -> NextBatch {
         if let Some(hook) = self.delay_hook {
             if !hook.is_satisfied(self.batcher.waiting(), self.batcher.backlog()) {
                 let interval = delay_hook::POLL_INTERVAL.as_nanos() as u64;
-                return BatchDecision::Wait { until: Some(now + interval) };
+                return NextBatch::Wait { until: Some(now + interval) };
             }
             self.delay_hook = None;
         }
-        self.batcher.next_batch(instance, now, entries)
+        if self.instances.is_limited(instance) {
+            return self.next_limited(instance, now, entries);
+        }
+        self.batcher.next_batch(instance, now, entries).into()
+    }
+
+    /// Something is to be done once the lock is released.
+    fn has_effects(&self) -> bool {
+        !self.refused.is_empty() || !self.wakes.is_empty() || !self.limiter_wakes.is_empty()
     }
 
     /// After a batch was taken: another instance asks for the next one. Sequences wake their own

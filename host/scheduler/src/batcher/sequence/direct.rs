@@ -44,6 +44,27 @@ impl DirectStrategy {
         }
     }
 
+    /// How long `instance` has to wait for a batch; `None` if there is one.
+    pub fn wait<T: BatchableRequest>(
+        &self,
+        instance: usize,
+        now: u64,
+        open: bool,
+        live: &LiveSequences<T>,
+    ) -> Option<BatchDecision> {
+        let Some(ready) = self.instances.get(instance).filter(|ready| ready.count > 0) else {
+            return Some(BatchDecision::Wait { until: None });
+        };
+        let oldest = ready.oldest(live).filter(|_| self.is_short(ready, open))?;
+        let until = oldest.arrived.saturating_add(self.delay_ns);
+        (now < until).then_some(BatchDecision::Wait { until: Some(until) })
+    }
+
+    /// Fewer slots have a request than should have one.
+    fn is_short(&self, ready: &DirectReady, open: bool) -> bool {
+        open && self.delay_ns > 0 && ready.count < self.min_ready
+    }
+
     /// Appends the sequences of the next batch by position. They are no longer ready.
     pub fn pick<T: BatchableRequest>(
         &mut self,
@@ -53,16 +74,13 @@ impl DirectStrategy {
         live: &LiveSequences<T>,
         picks: &mut Vec<Option<SequenceKey>>,
     ) -> BatchDecision {
-        let Some(ready) = self.instances.get_mut(instance).filter(|ready| ready.count > 0) else {
+        if let Some(wait) = self.wait(instance, now, open, live) {
+            return wait;
+        }
+        let short = self.instances.get(instance).is_some_and(|ready| self.is_short(ready, open));
+        let Some(ready) = self.instances.get_mut(instance) else {
             return BatchDecision::Wait { until: None };
         };
-        let short = open && self.delay_ns > 0 && ready.count < self.min_ready;
-        if short && let Some(oldest) = ready.oldest(live) {
-            let until = oldest.arrived.saturating_add(self.delay_ns);
-            if now < until {
-                return BatchDecision::Wait { until: Some(until) };
-            }
-        }
         // The shapes of the oldest request decide, so that no shape starves.
         let lead = ready.oldest(live).map(|waiting| &waiting.item);
         let mut left_out = false;

@@ -120,6 +120,12 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         decision
     }
 
+    /// Whether [`Self::next_batch`] would find a batch for `instance`.
+    pub fn has_batch(&mut self, instance: usize, now: u64) -> bool {
+        self.executed(instance, now);
+        self.strategy.has_batch(instance, now, self.open, &self.live)
+    }
+
     /// The previous batch of `instance` has been executed. Its sequences were not idle meanwhile.
     fn executed(&mut self, instance: usize, now: u64) {
         let Some(executing) = self.executing.get_mut(instance) else { return };

@@ -52,21 +52,18 @@ impl OldestStrategy {
         }
     }
 
-    /// Appends the sequences of the next batch. They are no longer ready.
-    pub fn pick<T: BatchableRequest>(
+    /// How many sequences the next batch has, and why it is closed; or until when to wait.
+    pub fn choose<T: BatchableRequest>(
         &mut self,
         instance: usize,
         now: u64,
         open: bool,
         live: &LiveSequences<T>,
-        picks: &mut Vec<Option<SequenceKey>>,
-    ) -> BatchDecision {
-        let Some(ready) = self.instances.get_mut(instance) else {
-            return BatchDecision::Wait { until: None };
-        };
+    ) -> Result<(usize, CloseReason), Option<u64>> {
         if !open {
             self.rule.disable_delay();
         }
+        let Some(ready) = self.instances.get(instance) else { return Err(None) };
         let mut pending = PendingBatch::default();
         let mut offered = 0;
         let mut first: Option<&T> = None;
@@ -84,15 +81,33 @@ impl OldestStrategy {
             offered += 1;
         }
         let all_slots = offered == self.slots;
-        let (count, closed) = match pending.verdict(&self.rule, now) {
+        match pending.verdict(&self.rule, now) {
             // Every slot is in the batch: no further request can arrive for it.
             CloseDecision::Wait(Some(_)) | CloseDecision::Take(_, CloseReason::Delay)
                 if all_slots =>
             {
-                (offered, CloseReason::Sequence)
+                Ok((offered, CloseReason::Sequence))
             }
-            CloseDecision::Take(count, closed) => (count, closed),
-            CloseDecision::Wait(until) => return BatchDecision::Wait { until },
+            CloseDecision::Take(count, closed) => Ok((count, closed)),
+            CloseDecision::Wait(until) => Err(until),
+        }
+    }
+
+    /// Appends the sequences of the next batch. They are no longer ready.
+    pub fn pick<T: BatchableRequest>(
+        &mut self,
+        instance: usize,
+        now: u64,
+        open: bool,
+        live: &LiveSequences<T>,
+        picks: &mut Vec<Option<SequenceKey>>,
+    ) -> BatchDecision {
+        let (count, closed) = match self.choose(instance, now, open, live) {
+            Ok(chosen) => chosen,
+            Err(until) => return BatchDecision::Wait { until },
+        };
+        let Some(ready) = self.instances.get_mut(instance) else {
+            return BatchDecision::Wait { until: None };
         };
         for _ in 0..count {
             picks.extend(ready.queue.pop_first().map(|(_, (key, _))| Some(key)));

@@ -27,6 +27,20 @@ impl StrategyState {
         }
     }
 
+    /// Whether [`Self::pick`] would find a batch.
+    pub(super) fn has_batch<T: BatchableRequest>(
+        &mut self,
+        instance: usize,
+        now: u64,
+        open: bool,
+        live: &LiveSequences<T>,
+    ) -> bool {
+        match self {
+            Self::Direct(direct) => direct.wait(instance, now, open, live).is_none(),
+            Self::Oldest(oldest) => oldest.choose(instance, now, open, live).is_ok(),
+        }
+    }
+
     pub(super) fn pick<T: BatchableRequest>(
         &mut self,
         instance: usize,
