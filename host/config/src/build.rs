@@ -5,8 +5,10 @@ use super::address::{grpc_addresses_beside, parse_addresses};
 use super::backend_config::backend_config;
 use super::cache_settings::cache_settings;
 use super::device_flags::{gpu_load_limits, gpu_pools, host_policies};
+use super::fairness_settings::fairness_settings;
 use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
+use super::rate_limit_settings::rate_limit_settings;
 use super::restrictions::ApiRestrictions;
 use super::tls_settings::tls_settings;
 use super::trace_settings::trace_config;
@@ -163,6 +165,8 @@ pub fn build_settings(
         gpu_pools: gpu_pools(flags, v)?,
         gpu_load_limits: gpu_load_limits(flags, v)?,
         host_policies: host_policies(flags, v)?,
+        rate_limit: rate_limit_settings(v)?,
+        fairness: fairness_settings(v)?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::super::testing::{error_of, run, run_in};
 use super::*;
-use crate::TlsSettings;
+use crate::{ClientSource, FairnessSettings, RateLimitResource, RateLimitSettings, TlsSettings};
 use std::collections::BTreeMap;
 use trtserver_base::stats::LatencySettings;
 
@@ -12,6 +12,8 @@ fn hosts(hosts: &[&str]) -> Vec<ListenAddress> {
 
 fn defaults() -> ServerSettings {
     ServerSettings {
+        rate_limit: None,
+        fairness: None,
         program: ProgramName::Trtserver,
         server_id: "inference:0".into(),
         server_name: "triton".into(),
@@ -271,6 +273,28 @@ fn flags_become_settings() {
              --rate-limit=off --allow-client-shm=false --grpc-use-ssl=0",
             |_| {},
         ),
+        ("--model-store=/m --rate-limit=execution_count", |s| {
+            s.rate_limit = Some(RateLimitSettings::default())
+        }),
+        (
+            "--model-store=/m --rate-limit=execution_count --rate-limit-resource=R:4:1 \
+             --rate-limit-resource=S:2",
+            |s| {
+                let resource = |name: &str, count, device| RateLimitResource {
+                    name: name.to_owned(),
+                    count,
+                    device,
+                };
+                let resources = vec![resource("R", 4, Some(1)), resource("S", 2, None)];
+                s.rate_limit = Some(RateLimitSettings { resources })
+            },
+        ),
+        ("--model-store=/m --fairness-header=X-Client --fairness-weight=a:3", |s| {
+            s.fairness = Some(FairnessSettings {
+                source: ClientSource::Header("x-client".to_owned()),
+                weights: BTreeMap::from([("a".to_owned(), 3)]),
+            })
+        }),
         (
             "--model-store=/m --trace-level=OFF --trace-file=/t --trace-rate=7 \
              --trace-config=triton,log-frequency=4 --trace-config=rate=1 --trace-slow-ms=20",

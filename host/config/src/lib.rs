@@ -15,12 +15,14 @@ mod cache_settings;
 pub mod cli;
 mod conflicts;
 mod device_flags;
+mod fairness_settings;
 mod header_pattern;
 pub mod log;
 mod metrics_config;
 mod notes;
 pub mod platform_config;
 mod program;
+mod rate_limit_settings;
 mod restrictions;
 mod settings;
 #[cfg(test)]
@@ -38,9 +40,11 @@ pub use auth_scope::{AccessKind, AccessScope, AccessedModels, ModelPattern, Need
 pub use backend_config::{BackendConfig, backend_settings};
 pub use cache_settings::CacheSettings;
 pub use cli::BuildFacts;
+pub use fairness_settings::{ClientSource, FairnessSettings};
 pub use header_pattern::HeaderPattern;
 pub use notes::StartNote;
 pub use program::ProgramName;
+pub use rate_limit_settings::{RateLimitResource, RateLimitSettings};
 pub use restrictions::{ApiGroup, ApiRestrictions, HeaderRestriction};
 pub use settings::{
     ConnectionSettings, ControlMode, LoadReportMode, LogFormat, LogSettings, MaxConnections,

@@ -1,6 +1,7 @@
 //! Flags that this server does not fully support: notes for the log, or an error.
 
 use super::cache_settings::cache_notes;
+use super::rate_limit_settings::rate_limit_notes;
 use super::tls_settings::tls_notes;
 use super::trace_settings::trace_notes;
 use super::values::FlagValues;
@@ -37,10 +38,6 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
             }
             FlagStatus::Unsupported { off, feature } => {
                 if let Some(text) = outside(off) {
-                    if let Some(reason) = why_without_effect(name, values)? {
-                        notes.push(StartNote::Warning(format!("--{name}={text}: {reason}")));
-                        continue;
-                    }
                     let origin = &given.origin;
                     refused.push(format!(
                         "{origin}--{name}={text} is not supported yet: this server does not have {feature}"
@@ -64,6 +61,7 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
     notes.extend(trace_notes(flags, values)?);
     notes.extend(cache_notes(values)?);
     notes.extend(polling_notes(flags, values)?);
+    notes.extend(rate_limit_notes(flags, values)?);
     let mode = values.text("model-control-mode")?;
     let explicit = mode == "explicit" || values.bool("allow-model-control")?;
     if flags.get("load-model").is_some() && !explicit {
@@ -72,17 +70,6 @@ pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<Star
         ));
     }
     Ok(notes)
-}
-
-/// Why a flag of a feature that this server does not have changes nothing with its values; `None` if
-/// it would.
-fn why_without_effect(name: &str, values: &FlagValues) -> Result<Option<&'static str>, String> {
-    Ok(match name {
-        "rate-limit-resource" if values.text("rate-limit")? == "off" => {
-            Some("no effect without --rate-limit=execution_count")
-        }
-        _ => None,
-    })
 }
 
 /// Flags of polling that have no effect in the control mode.

@@ -5,7 +5,9 @@ use super::access_settings::AccessSettings;
 use super::address::ListenAddress;
 use super::backend_config::BackendConfig;
 use super::cache_settings::CacheSettings;
+use super::fairness_settings::FairnessSettings;
 use super::header_pattern::HeaderPattern;
+use super::rate_limit_settings::RateLimitSettings;
 use super::restrictions::ApiRestrictions;
 use super::tls_settings::TlsSettings;
 use super::trace_settings::TraceConfig;
@@ -176,6 +178,10 @@ pub struct ServerSettings {
     pub gpu_load_limits: BTreeMap<i32, f64>,
     /// By name.
     pub host_policies: BTreeMap<String, HostPolicy>,
+    /// `None`: instances execute as soon as they are idle.
+    pub rate_limit: Option<RateLimitSettings>,
+    /// `None`: requests are served in the order of arrival, whoever sends them.
+    pub fairness: Option<FairnessSettings>,
 }
 
 /// Limits of connections. `None` = no limit.

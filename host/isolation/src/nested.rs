@@ -203,9 +203,11 @@ impl NestedCalls {
         let handler = Arc::new(ResponseForwarder { link, open, number });
         let parent = self.link.process.traces.only();
         let _scope = parent.as_ref().map(enter_trace);
-        let sent = convert::nested_request(infer).and_then(|request| {
-            self.delivery.infer(&self.link.process.label, server_models()?, request, handler)
-        });
+        let sent = convert::nested_request(infer, self.link.process.model.get().cloned()).and_then(
+            |request| {
+                self.delivery.infer(&self.link.process.label, server_models()?, request, handler)
+            },
+        );
         match sent {
             Ok(cancel) => {
                 if let Some(request) = self.open.lock().get_mut(&number) {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use trtserver_base::clock::now_ns;
 use trtserver_base::ledger::ProcessMemory;
@@ -47,6 +47,8 @@ pub struct Process {
     pub responded: AtomicBool,
     /// The response to a request for metrics that did not arrive in time.
     late_metrics: Mutex<Option<mpsc::Receiver<ControlResponse>>>,
+    /// Name and version of the model that it serves, once it is opened there.
+    pub model: OnceLock<(Arc<str>, i64)>,
     /// Traced requests that it executes.
     pub traces: RemoteTraces,
 }
@@ -72,6 +74,7 @@ impl Process {
             kill_reason: Mutex::new(None),
             responded: AtomicBool::new(false),
             late_metrics: Mutex::new(None),
+            model: OnceLock::new(),
             traces: RemoteTraces::default(),
         })
     }

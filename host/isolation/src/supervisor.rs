@@ -93,6 +93,7 @@ impl SupervisedModel {
         let mut child =
             spawn_child(&self.running, &self.label, self.handshake.clone(), self.limits.open)?;
         let process = Arc::clone(&child.process);
+        let _ = process.model.set((self.facts.name.as_str().into(), self.facts.version));
         let live = Arc::new(LiveProcess { process, outputs, generation });
         match self.open(&live, file.as_fd()) {
             Ok(()) => Ok((child, live)),

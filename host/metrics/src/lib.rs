@@ -11,6 +11,7 @@ mod cpu;
 mod family;
 mod gpu;
 mod latency;
+mod limiter;
 mod load_families;
 mod memory;
 mod model;
@@ -90,6 +91,12 @@ impl MetricsPage {
             models,
             self.cache.get(|| models.cache_usage()),
         ));
+        families.extend(
+            self.models
+                .limiter()
+                .into_iter()
+                .flat_map(|of| limiter::limiter_families(&of.report())),
+        );
         families.extend(self.cpus.iter().flat_map(CpuMetrics::families));
         families.extend(gpus.iter().flat_map(|gpus| gpus.families()));
         families.extend(tls::tls_families(tls));

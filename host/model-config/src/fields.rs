@@ -64,21 +64,21 @@ const TABLE: &[FieldRow] = &[
     field_row(Backend, "", &["input.is_non_linear_format_io", "output.is_non_linear_format_io"]),
     field_row(Server, "instance_group", &["name", "count", "gpus", "kind", "host_policy"]),
     field_row(
-        Backend,
-        "instance_group",
-        &["profile", "secondary_devices.kind", "secondary_devices.device_id"],
-    ),
-    field_row(
-        Unsupported,
+        Server,
         "instance_group",
         &[
             "rate_limiter.resources.name",
             "rate_limiter.resources.global",
             "rate_limiter.resources.count",
             "rate_limiter.priority",
-            "passive",
         ],
     ),
+    field_row(
+        Backend,
+        "instance_group",
+        &["profile", "secondary_devices.kind", "secondary_devices.device_id"],
+    ),
+    field_row(Unsupported, "instance_group", &["passive"]),
     field_row(Unless(no_file), "", &["default_model_filename"]),
     field_row(Unless(no_file), "cc_model_filenames", &["key", "value"]),
     field_row(Server, "metric_tags", &["key", "value"]),

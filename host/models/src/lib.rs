@@ -45,3 +45,5 @@ pub use open_version::OpenVersion;
 pub use readiness::UnreadyModel;
 pub use repository_changes::{ChangeKind, RepositoryChange, RepositoryChanges};
 pub use table::{InputMemory, LookupError, ModelTable};
+/// The rate limiter of [`ModelTable::limiter`].
+pub use trtserver_scheduler::limiter;

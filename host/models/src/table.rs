@@ -18,6 +18,7 @@ use trtserver_model_store::CacheReport;
 use trtserver_plugin_host::Backends;
 use trtserver_request::buffer::InputPool;
 use trtserver_response_cache::ResponseStore;
+use trtserver_scheduler::limiter::RateLimiter;
 
 /// Maps model names to their versions; look-ups take no lock.
 #[derive(Default)]
@@ -26,6 +27,7 @@ pub struct ModelTable {
     /// The installed backends, for `/v2/backends`.
     pub(super) backends: ArcSwapOption<Backends>,
     pub loads: Arc<LoadsInProgress>,
+    limiter: OnceLock<Arc<RateLimiter>>,
     /// The cache of object stores, for the metrics.
     pub(super) cache: OnceLock<Arc<dyn CacheReport>>,
     /// The response cache, if the server has one.
@@ -125,6 +127,16 @@ impl LookupError {
 }
 
 impl ModelTable {
+    /// What limits the executions of all models. Set once, before models are loaded.
+    pub fn set_limiter(&self, limiter: &Arc<RateLimiter>) {
+        let _ = self.limiter.set(Arc::clone(limiter));
+    }
+
+    /// `None` without `--rate-limit=execution_count`.
+    pub fn limiter(&self) -> Option<&Arc<RateLimiter>> {
+        self.limiter.get()
+    }
+
     /// The model called `name`, or with that id, served or not.
     pub fn get(&self, name: &str) -> Option<Arc<Model>> {
         self.model(name).ok()

@@ -7,7 +7,7 @@
 //! batch or the next time to look comes out, so that their tests are tables on a fake clock.
 //! A delay hook, environment variables of public test suites, holds a model back until enough
 //! requests wait. [`inline`] lets a network thread run an idle instance. [`limiter`] is asked for a
-//! permit where executions need resources. [`ensemble`] submits steps to the queues
+//! grant where executions need resources. [`ensemble`] submits steps to the queues
 //! of other models.
 
 #![forbid(unsafe_code)]

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::host_policy::HostPolicy;
 use trtserver_base::timer::DeadlineTimer;
-use trtserver_config::{ControlMode, ServerSettings, platform_config};
+use trtserver_config::{ControlMode, RateLimitSettings, ServerSettings, platform_config};
 use trtserver_device::{GpuDevice, GpuDriver};
 use trtserver_isolation::ProcessLauncher;
 use trtserver_model_config::{MachineFacts, MachineGpu};
 use trtserver_model_files::ROOTS_SETTING;
 use trtserver_model_store::{BareSettings, ModelRepositories, StoreLocation, StoreSettings};
 use trtserver_models::lifecycle::{ModelControl, ModelLoader, StartupReport};
+use trtserver_models::limiter::{RateLimiter, ResourceCount};
 use trtserver_models::load_limits::{LoadLimits, instance_limit};
 use trtserver_models::poll::RepositoryPoller;
 use trtserver_plugin_host::{AdapterOptions, BackendDirs, Backends};
@@ -30,6 +31,9 @@ pub fn load_at_startup(context: &FrontendContext, host: &Host) -> Result<Startup
     let loader = create_loader(settings, host.timer, &host.launcher)?;
     let repositories = open_repositories(settings, &loader.backends)?;
     context.models.set_cache(repositories.cache());
+    if let Some(limiter) = &loader.limiter {
+        context.models.set_limiter(limiter);
+    }
     context.models.set_backends(Arc::clone(&loader.backends));
     if let Some(cache) = &settings.response_cache {
         let store = ResponseStore::new(cache.size, cache.ttl).map_err(Error::invalid)?;
@@ -146,7 +150,17 @@ pub fn create_loader(
         timer,
         latency: settings.latency_metrics.clone(),
         batch_numbers: Arc::default(),
+        limiter: settings.rate_limit.as_ref().map(create_limiter),
     })
+}
+
+fn create_limiter(settings: &RateLimitSettings) -> Arc<RateLimiter> {
+    let counts = settings.resources.iter().map(|resource| ResourceCount {
+        name: resource.name.clone(),
+        count: resource.count,
+        device: resource.device,
+    });
+    RateLimiter::new(counts.collect())
 }
 
 /// Where links of models may lead: the repositories on local disk, and the directories of

@@ -61,6 +61,11 @@ impl ServerModels for NestedModels {
         let found = found.map_err(v2_missing)?;
         let end = make_sink(found.decoupled());
         end.version.set(found.version);
+        // While it waits for the response, the sender's execution holds no resources.
+        let sink = match ctx.models.limiter().and_then(|limiter| limiter.lend(sender(&request))) {
+            Some(lent) => lent.wrap(end.sink),
+            None => end.sink,
+        };
         let trace = match current_trace() {
             Some(parent) => Some(parent.child(&found.name)),
             None => ctx.tracer.begin(TraceWire::Nested, &found.name, received_ns, || None),
@@ -68,7 +73,7 @@ impl ServerModels for NestedModels {
         let submitted = unchecked(&found, request).and_then(|unchecked| {
             let trace = trace.clone();
             let unchecked = UncheckedRequest { stream: end.stream, trace, ..unchecked };
-            unchecked.submit(&ctx, &found, received_ns, end.sink)
+            unchecked.submit(&ctx, &found, received_ns, sink)
         });
         let (responder, served) =
             submitted.map_err(|e| count_refused(&found, trace.as_ref(), received_ns, e))?;
@@ -114,6 +119,11 @@ impl ServerModels for NestedModels {
         let model = model.to_owned();
         self.wait(async move { repository::unload_model(&control, &model, dependents).await })
     }
+}
+
+/// The model version whose backend sends a request.
+fn sender(request: &NestedRequest) -> Option<(&str, i64)> {
+    request.sender.as_ref().map(|(model, version)| (&**model, *version))
 }
 
 /// Names become positions, as in a client's request.

@@ -26,6 +26,8 @@ pub enum Endpoint<'a> {
     Health,
     Loads,
     Memory,
+    /// Resources, holders and waiters of the rate limiter.
+    RateLimiter,
     /// The traces in memory.
     Requests,
     /// One of them, by an id that is percent-encoded.
@@ -129,7 +131,7 @@ impl<'a> Endpoint<'a> {
             Endpoint::Health | Endpoint::Models | Endpoint::Loads | Endpoint::Index { .. } => {
                 for_models(All)
             }
-            Endpoint::Memory | Endpoint::AllStatistics => for_models(All),
+            Endpoint::Memory | Endpoint::RateLimiter | Endpoint::AllStatistics => for_models(All),
             Endpoint::Status | Endpoint::StatusEvents | Endpoint::Changes => for_models(All),
             // Lines may name any model.
             Endpoint::Log => for_models(All),
@@ -169,7 +171,7 @@ impl<'a> Endpoint<'a> {
             Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
                 &[ApiGroup::ModelRepository]
             }
-            Endpoint::Memory | Endpoint::AllStatistics => &[ApiGroup::Statistics],
+            Endpoint::Memory | Endpoint::RateLimiter | Endpoint::AllStatistics => &[ApiGroup::Statistics],
             // With the configuration as far as queues and instances show it, as the status of v1.
             Endpoint::Status | Endpoint::StatusEvents => {
                 &[ApiGroup::Metadata, ApiGroup::ModelConfig, ApiGroup::Statistics]
@@ -223,6 +225,7 @@ fn find_endpoint(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["trtserver", "health", "started"] => (Endpoint::Started, true, false),
         ["trtserver", "loads"] => (Endpoint::Loads, true, false),
         ["trtserver", "memory"] => (Endpoint::Memory, true, false),
+        ["trtserver", "rate-limiter"] => (Endpoint::RateLimiter, true, false),
         ["trtserver", "requests"] => (Endpoint::Requests, true, false),
         ["trtserver", "requests", id] => (Endpoint::Request { id }, true, false),
         ["models"] => (Endpoint::Models, true, false),

@@ -15,6 +15,7 @@ mod log_settings;
 mod management_json;
 mod memory;
 mod parameters;
+mod rate_limiter;
 mod regions;
 mod repository;
 mod requests;
@@ -165,6 +166,7 @@ async fn serve_endpoint(
         Endpoint::Requests => json_response(requests::requests_json(ctx)),
         Endpoint::Request { id } => json_response(requests::request_json(ctx, id)?),
         Endpoint::Memory => json_response(memory::memory_json(ctx).await?),
+        Endpoint::RateLimiter => json_response(rate_limiter::rate_limiter_json(ctx)),
         Endpoint::Server => {
             json_response(management_json::server_metadata_json(&metadata::server_metadata(ctx)))
         }

@@ -2,6 +2,7 @@
 
 use crate::messages::{NamedTensor, NestedData, NestedInfer};
 use crate::params;
+use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_plugin_host::nested::{NestedInput, NestedRequest};
@@ -9,9 +10,14 @@ use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::dtype::DType;
 use trtserver_request::{CorrelationId, InferResponse, RequestSequence};
 
+/// `sender`: the model version of the child.
+///
 /// # Errors
 /// A data type is unknown, or there is no memory for an input.
-pub fn nested_request(infer: NestedInfer) -> Result<NestedRequest> {
+pub fn nested_request(
+    infer: NestedInfer,
+    sender: Option<(Arc<str>, i64)>,
+) -> Result<NestedRequest> {
     let NestedInfer { model, version, id, sequence, sequence_text, .. } = infer;
     let sequence_id = match (sequence_text.is_empty(), sequence) {
         (false, _) => CorrelationId::Text(sequence_text),
@@ -37,6 +43,7 @@ pub fn nested_request(infer: NestedInfer) -> Result<NestedRequest> {
     });
     let inputs = inputs.collect::<Result<_>>()?;
     Ok(NestedRequest {
+        sender,
         model,
         version,
         id,

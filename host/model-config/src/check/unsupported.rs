@@ -59,12 +59,6 @@ const TABLE: &[UnsupportedField] = &[
         action: Refuse,
         consequence: "all instances get requests",
     },
-    UnsupportedField {
-        field: "instance_group.rate_limiter",
-        is_set: |c| c.instance_group.iter().any(|group| group.rate_limiter.is_some()),
-        action: Warn,
-        consequence: "instances execute as soon as they are idle",
-    },
 ];
 
 /// A warning or an error for each row that applies.

@@ -20,7 +20,6 @@ fn each_unsupported_field_is_refused_or_warned_about() {
         ),
         ("model_repository_agents", true, "model_repository_agents { agents {} }"),
         ("instance_group.passive", true, "instance_group { passive: true }"),
-        ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
     ] {
         let start = format!("'{field}' of model 'm' is not supported yet: ");
         let message = match check_unsupported(&parse(&format!("name: 'm' {text}"))) {

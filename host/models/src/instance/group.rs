@@ -5,8 +5,9 @@ use std::sync::Arc;
 use trtserver_base::host_policy::HostPolicy;
 use trtserver_model_config::MachineFacts;
 use trtserver_plugin_host::load_priority::model_nice;
-use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
+use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
+use trtserver_scheduler::limiter::{InstanceLimits, ResourceDemand};
 
 /// One instance to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct InstancePlan {
     pub priority: InstancePriority,
     /// Niceness of its thread.
     pub nice: i32,
+    /// What its executions need of the rate limiter.
+    pub limits: InstanceLimits,
 }
 
 impl InstancePlan {
@@ -41,6 +44,7 @@ impl InstancePlan {
             secondary_devices,
             host_policy,
             priority,
+            limits,
             nice: _,
         } = self;
         *name == other.name
@@ -51,6 +55,7 @@ impl InstancePlan {
             && *secondary_devices == other.secondary_devices
             && *host_policy == other.host_policy
             && *priority == other.priority
+            && *limits == other.limits
     }
 }
 
@@ -69,6 +74,7 @@ pub fn plan_instances(
         let secondary: Vec<_> = secondary
             .map(|device| (device.kind().as_str_name().to_owned(), device.device_id))
             .collect();
+        let limits = instance_limits(group);
         for i in 0..group.count.max(1) {
             let mut plan = |suffix: &str, device: i32| {
                 plans.push(InstancePlan {
@@ -85,6 +91,7 @@ pub fn plan_instances(
                         (named, _) => machine.host_policy(named),
                     },
                     priority,
+                    limits: limits.clone(),
                     nice: model_nice(priority.nice(max_asked)),
                 });
             };
@@ -96,6 +103,17 @@ pub fn plan_instances(
         }
     }
     plans
+}
+
+/// What a group demands of the rate limiter.
+fn instance_limits(group: &ModelInstanceGroup) -> InstanceLimits {
+    let Some(limiter) = &group.rate_limiter else { return InstanceLimits::default() };
+    let resources = limiter.resources.iter().map(|resource| ResourceDemand {
+        name: resource.name.clone(),
+        count: u64::from(resource.count),
+        global: resource.global,
+    });
+    InstanceLimits { resources: resources.collect(), priority: limiter.priority }
 }
 
 #[cfg(test)]

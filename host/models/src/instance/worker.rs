@@ -17,7 +17,7 @@ use std::time::Duration;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::request_id::enter_all;
-use trtserver_base::stats::{BatchExecution, OutstandingExecutions, VersionStats};
+use trtserver_base::stats::{BatchExecution, ExecutionHold, OutstandingExecutions, VersionStats};
 use trtserver_device::{GpuDevice, InstanceStreams, LostWatch};
 use trtserver_plugin_api::abi::extensions::BatchSize;
 use trtserver_plugin_host::batch::gpu::InputCopies;
@@ -34,6 +34,7 @@ use trtserver_request::request_tracing;
 use trtserver_request::response_times::TimedSink;
 use trtserver_request::{InferRequest, ModelSignature};
 use trtserver_scheduler::inline::{InstanceExecutor, SharedInstance};
+use trtserver_scheduler::limiter::{ExecutionGrant, LimiterMember};
 use trtserver_scheduler::{RequestBatch, RequestQueue};
 
 /// Everything one instance thread needs.
@@ -49,6 +50,8 @@ pub struct InstanceWorker {
     pub signature: Arc<ModelSignature>,
     pub names: Arc<TensorNames>,
     pub queue: Arc<RequestQueue>,
+    /// Its executions need resources. It leaves the rate limiter with this.
+    pub limit: Option<Arc<LimiterMember>>,
     /// Runs before the first request.
     pub warmup: Arc<[WarmupSample]>,
     /// Time limit of the warm-up.
@@ -301,6 +304,8 @@ impl InstanceWorker {
             && !self.decoupled;
         let _completes = completes.then(InlineCompletion::grant);
         context.close_reason = batch.close_reason.map(|reason| reason as usize);
+        let _executing = batch.grant.as_ref().map(ExecutionGrant::enter);
+        context.grant = batch.grant.clone();
         let requests = &mut batch.requests;
         let execute = || self.execute(instance, context, requests, may_wait);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {
@@ -337,11 +342,12 @@ impl InstanceWorker {
         // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
         let count = requests.len() as u32;
-        let BatchContext { hold, outstanding, last, close_reason, copied } = context;
+        let BatchContext { hold, outstanding, last, close_reason, copied, grant } = context;
+        let grant = grant.take().map(|grant| grant as Arc<dyn ExecutionHold>);
         let padding = padding_rows(instance.batch_sizes(), rows);
         let new = || {
             let new = BatchExecution::new(self.ordinal, count, rows, now_ns(), outstanding);
-            new.with_padding(padding)
+            new.with_padding(padding).holding(grant)
         };
         let execution = BatchExecution::next(last, new);
         let mut traced = false;
@@ -400,6 +406,8 @@ pub(super) struct BatchContext {
     pub(super) copied: Option<InputCopies>,
     /// Why the batch was closed: an index of `CLOSE_REASONS`.
     close_reason: Option<usize>,
+    /// The resources of the next execution.
+    grant: Option<Arc<ExecutionGrant>>,
 }
 
 /// An instance that any thread may execute. Fields are dropped in this order, on the instance's own
@@ -421,6 +429,7 @@ impl InlineExecutor {
         self.instance.isolated().is_some_and(|remote| {
             worker.queue.is_independent()
                 && !worker.one_at_a_time
+                && worker.limit.is_none()
                 && worker.queue.instances() == 1
                 && (1..FAST_NS).contains(&remote.execution_ns())
         })

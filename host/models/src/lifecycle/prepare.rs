@@ -47,6 +47,7 @@ use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::isolation;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_request::ModelSignature;
+use trtserver_scheduler::limiter::RateLimiter;
 
 /// Settings and backends that models are loaded with.
 pub struct ModelLoader {
@@ -85,6 +86,8 @@ pub struct ModelLoader {
     pub latency: LatencySettings,
     /// The last number of a batch, for traces; unique in the process.
     pub batch_numbers: Arc<AtomicU64>,
+    /// `None` without `--rate-limit=execution_count`.
+    pub limiter: Option<Arc<RateLimiter>>,
 }
 
 /// What a load of one model starts from.
@@ -441,6 +444,7 @@ impl ModelLoader {
             timer: self.timer,
             batch_numbers: Arc::clone(&self.batch_numbers),
             responses: models.response_store().cloned(),
+            limiter: self.limiter.clone(),
         })))
     }
 

@@ -42,6 +42,7 @@ use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::ModelSignature;
 use trtserver_request::buffer::InputPool;
 use trtserver_response_cache::ResponseStore;
+use trtserver_scheduler::limiter::{InstanceLimits, LimitedName, LimiterMember, RateLimiter};
 use trtserver_scheduler::{RequestQueue, Scheduler};
 
 /// A version's number, and the state of its backend from the completion of the configuration.
@@ -72,11 +73,34 @@ pub struct VersionBuilder {
     pub batch_numbers: Arc<AtomicU64>,
     /// The response cache of the server.
     pub responses: Option<Arc<ResponseStore>>,
+    /// `None` without `--rate-limit=execution_count`.
+    pub limiter: Option<Arc<RateLimiter>>,
 }
 
 impl VersionBuilder {
     pub fn plans(&self) -> Vec<InstancePlan> {
-        plan_instances(&self.config, self.max_priority_in_use, &self.machine)
+        let mut plans = plan_instances(&self.config, self.max_priority_in_use, &self.machine);
+        if self.limiter.is_none() {
+            plans.iter_mut().for_each(|plan| plan.limits = InstanceLimits::default());
+        }
+        plans
+    }
+
+    /// Admits instances of version `number` to the rate limiter; `None` for each without a demand.
+    fn admit(&self, plans: &[InstancePlan], number: i64) -> Result<Vec<InstanceAdmission>> {
+        let admit = |plan: &InstancePlan| match &self.limiter {
+            None => Ok(None),
+            Some(limiter) => {
+                let name = LimitedName {
+                    model: self.config.name.as_str().into(),
+                    version: number,
+                    instance: plan.name.clone(),
+                };
+                let admitted = limiter.admit(name, &plan.limits, plan.device)?;
+                Ok(admitted.map(Arc::new))
+            }
+        };
+        plans.iter().map(admit).collect()
     }
 
     /// What the completion of the configuration handed over for opening version `number` from
@@ -149,6 +173,7 @@ impl VersionBuilder {
         let count = plans.len();
         progress.expects(count);
         let reserved = self.instance_limit.reserve(count, &self.subject(number))?;
+        let admitted = self.admit(&plans, number)?;
         let signature = self.signature.with_owner(LedgerOwner::version(&self.config.name, number));
         let measures = self.measure_gpus(&plans)?;
         let nice = plans.first().map_or_else(load_priority::server_nice, |plan| plan.nice);
@@ -187,7 +212,7 @@ impl VersionBuilder {
             threads: threads_each(count),
             progress,
         };
-        self.open_instances(&shared, plans, reserved, |_| queue.close())?;
+        self.open_instances(&shared, (plans, admitted), reserved, |_| queue.close())?;
         version.set_gpu_growth(measures.iter().map(LoadMeasure::result).collect());
         drop(measures);
         for growth in version.gpu_growth().iter().filter(|growth| growth.loads == 1) {
@@ -257,6 +282,7 @@ impl VersionBuilder {
         let dir = instances.dir().ok_or_else(closed)?;
         let change = instances.change_to(self.plans());
         let reserved = self.instance_limit.reserve(change.open.len(), &subject)?;
+        let admitted = self.admit(&change.open, version.number)?;
         let shared = SharedByInstances {
             version,
             instances,
@@ -266,7 +292,7 @@ impl VersionBuilder {
             progress,
         };
         let give_up = |added: &[usize]| added.iter().for_each(|number| instances.remove(*number));
-        let opened = self.open_instances(&shared, change.open, reserved, give_up)?;
+        let opened = self.open_instances(&shared, (change.open, admitted), reserved, give_up)?;
         Ok(InstanceResize { instances: Arc::clone(instances), opened, close: change.close })
     }
 
@@ -275,7 +301,7 @@ impl VersionBuilder {
     fn open_instances(
         &self,
         shared: &SharedByInstances<'_>,
-        plans: Vec<InstancePlan>,
+        (plans, admitted): (Vec<InstancePlan>, Vec<InstanceAdmission>),
         reserved: InstanceReservation,
         give_up: impl Fn(&[usize]),
     ) -> Result<Vec<usize>> {
@@ -286,7 +312,7 @@ impl VersionBuilder {
         let (mut numbers, mut failed) = (Vec::new(), None);
         let policy = self.config.model_transaction_policy.as_ref();
         let decoupled = policy.is_some_and(|policy| policy.decoupled);
-        for (plan, reserved) in plans.into_iter().zip(reserved.split()) {
+        for ((plan, limit), reserved) in plans.into_iter().zip(admitted).zip(reserved.split()) {
             // For the log: a model without a file is described by its backend.
             let file = if plan.file.is_empty() { &self.config.backend } else { &plan.file };
             let place = self.machine.describe(plan.device);
@@ -297,6 +323,9 @@ impl VersionBuilder {
             };
             let (ordinal, alive) = instances.add(plan.clone());
             numbers.push(ordinal);
+            if let Some(limit) = &limit {
+                instances.queue.limit_instance(ordinal, limit);
+            }
             let worker = InstanceWorker {
                 load_limit: self.machine.load_limit(plan.device),
                 plan,
@@ -307,6 +336,7 @@ impl VersionBuilder {
                 signature: Arc::clone(&instances.signature),
                 names: Arc::clone(&instances.names),
                 queue: Arc::clone(&instances.queue),
+                limit,
                 warmup: Arc::clone(&self.warmup),
                 warmup_limit: self.warmup_limit,
                 cancel: Arc::clone(&self.cancel),
@@ -409,6 +439,9 @@ fn shared_policy(plans: &[InstancePlan]) -> Option<&HostPolicy> {
     let shared = first.has_settings() && plans.iter().all(|plan| plan.host_policy == *first);
     shared.then_some(&**first)
 }
+
+/// An instance's part of the rate limiter, if its executions need resources.
+type InstanceAdmission = Option<Arc<LimiterMember>>;
 
 /// What all instances of a version share.
 struct SharedByInstances<'a> {

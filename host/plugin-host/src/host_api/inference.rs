@@ -221,6 +221,7 @@ unsafe fn owned(scope: &Scope, request: &NestedRequest) -> Result<nested::Nested
     let inputs = inputs.iter().map(|input| unsafe { owned_input(scope, &model, input) });
     let inputs = inputs.collect::<Result<_>>()?;
     Ok(nested::NestedRequest {
+        sender: scope.reporter.model.clone(),
         inputs,
         // SAFETY: by the caller's promise.
         outputs: outputs.iter().map(|name| unsafe { read_text(*name) }).collect(),

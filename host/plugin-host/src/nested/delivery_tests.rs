@@ -77,6 +77,7 @@ impl Test {
 
     fn infer(&self, model: &str) -> Result<CancelRequest> {
         let request = NestedRequest {
+            sender: None,
             model: model.to_owned(),
             version: None,
             id: String::new(),

@@ -18,6 +18,8 @@ use trtserver_request::{ParameterValue, RequestSequence, Shape, Sink, TensorData
 
 /// A request of a backend to a model of the server.
 pub struct NestedRequest {
+    /// The model version whose backend sends it; `None`: a backend.
+    pub sender: Option<(Arc<str>, i64)>,
     pub model: String,
     pub version: Option<i64>,
     pub id: String,

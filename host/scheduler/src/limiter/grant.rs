@@ -3,7 +3,7 @@
 
 use super::state::GrantId;
 use super::{LimiterWakes, RateLimiter};
-use crate::limiter::InstanceLimit;
+use crate::limiter::LimiterMember;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -34,7 +34,7 @@ impl ExecutionGrant {
     /// `asks`: the instance has a further batch.
     pub(crate) fn returned(
         self: Arc<Self>,
-        limit: &InstanceLimit,
+        limit: &LimiterMember,
         asks: bool,
         now: u64,
     ) -> LimiterWakes {

@@ -5,7 +5,7 @@
 //! lock. A queue asks before it hands out a batch to an instance with a demand, and carries out
 //! [`LimiterWakes`] once its own lock is released. An [`ExecutionGrant`] holds the resources of a
 //! batch; [`nested`] lends them while the batch waits for other models. Without
-//! `--rate-limit=execution_count` there is no limiter, and instances have no [`InstanceLimit`].
+//! `--rate-limit=execution_count` there is no limiter, and instances have no [`LimiterMember`].
 //!
 //! The limiter's lock is shared by all models with demands. It is taken under a queue's lock and
 //! never the other way round, once for each batch of such a model.
@@ -30,8 +30,8 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::Result;
 
 /// Told that an instance may take its batch.
-pub trait PermitObserver: Send + Sync {
-    fn permit_granted(&self, instance: usize);
+pub trait GrantObserver: Send + Sync {
+    fn execution_granted(&self, instance: usize);
 }
 
 /// Called when an execution has its resources again.
@@ -46,7 +46,7 @@ pub struct RateLimiter {
 #[derive(Default)]
 struct LockedLimiter {
     state: LimiterState,
-    observers: HashMap<InstanceId, (Weak<dyn PermitObserver>, usize)>,
+    observers: HashMap<InstanceId, (Weak<dyn GrantObserver>, usize)>,
     resuming: HashMap<GrantId, Vec<ResumeCallback>>,
 }
 
@@ -54,7 +54,7 @@ struct LockedLimiter {
 #[derive(Default)]
 #[must_use = "others wait to be told"]
 pub struct LimiterWakes {
-    granted: SmallVec<[(Weak<dyn PermitObserver>, usize); 1]>,
+    granted: SmallVec<[(Weak<dyn GrantObserver>, usize); 1]>,
     resumed: Vec<ResumeCallback>,
 }
 
@@ -72,7 +72,7 @@ impl LimiterWakes {
     pub fn wake(self) {
         for (observer, instance) in self.granted {
             if let Some(observer) = observer.upgrade() {
-                observer.permit_granted(instance);
+                observer.execution_granted(instance);
             }
         }
         self.resumed.into_iter().for_each(|resume| resume());
@@ -110,12 +110,12 @@ impl RateLimiter {
         name: LimitedName,
         limits: &InstanceLimits,
         device: i32,
-    ) -> Result<Option<InstanceLimit>> {
+    ) -> Result<Option<LimiterMember>> {
         if limits.resources.iter().all(|resource| resource.count == 0) {
             return Ok(None);
         }
         let id = self.locked.lock().state.add(name, limits, device)?;
-        Ok(Some(InstanceLimit { limiter: Arc::clone(self), id }))
+        Ok(Some(LimiterMember { limiter: Arc::clone(self), id }))
     }
 
     /// Resources, who holds them and who waits, now.
@@ -133,13 +133,13 @@ impl RateLimiter {
 }
 
 /// An instance with a demand; it leaves the limiter when this is dropped.
-pub struct InstanceLimit {
+pub struct LimiterMember {
     limiter: Arc<RateLimiter>,
     id: InstanceId,
 }
 
 /// The answer of the limiter to an instance that has a batch.
-pub(crate) enum PermitAnswer {
+pub(crate) enum GrantAnswer {
     Granted(Arc<ExecutionGrant>),
     /// The observer is told. `new`: it did not wait before.
     Waiting {
@@ -147,19 +147,19 @@ pub(crate) enum PermitAnswer {
     },
 }
 
-impl InstanceLimit {
-    /// Tells `observer` of permits for its instance `instance`.
-    pub(crate) fn observe(&self, observer: Weak<dyn PermitObserver>, instance: usize) {
+impl LimiterMember {
+    /// Tells `observer` of grants for its instance `instance`.
+    pub(crate) fn observe(&self, observer: Weak<dyn GrantObserver>, instance: usize) {
         self.limiter.locked.lock().observers.insert(self.id, (observer, instance));
     }
 
     /// The instance has a batch. Nobody else is told of anything.
-    pub(crate) fn ask(&self, now: u64) -> PermitAnswer {
+    pub(crate) fn ask(&self, now: u64) -> GrantAnswer {
         let mut locked = self.limiter.locked.lock();
         match locked.state.ask(self.id, now) {
-            AskResult::Waiting { new } => PermitAnswer::Waiting { new },
+            AskResult::Waiting { new } => GrantAnswer::Waiting { new },
             AskResult::Granted(grant) => {
-                PermitAnswer::Granted(ExecutionGrant::new(Arc::clone(&self.limiter), grant))
+                GrantAnswer::Granted(ExecutionGrant::new(Arc::clone(&self.limiter), grant))
             }
         }
     }
@@ -188,7 +188,7 @@ impl InstanceLimit {
     }
 }
 
-impl Drop for InstanceLimit {
+impl Drop for LimiterMember {
     fn drop(&mut self) {
         let mut locked = self.limiter.locked.lock();
         locked.state.remove(self.id);

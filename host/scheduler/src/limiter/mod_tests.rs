@@ -4,7 +4,7 @@ use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::stats::ExecutionHold;
 
-pub(crate) fn admit(limiter: &Arc<RateLimiter>, model: &str, count: u64) -> InstanceLimit {
+pub(crate) fn admit(limiter: &Arc<RateLimiter>, model: &str, count: u64) -> LimiterMember {
     let demand = ResourceDemand { name: "r".to_owned(), count, global: false };
     let limits = InstanceLimits { resources: vec![demand], priority: 1 };
     let name = LimitedName { model: model.into(), version: 1, instance: format!("{model}_0") };
@@ -12,25 +12,25 @@ pub(crate) fn admit(limiter: &Arc<RateLimiter>, model: &str, count: u64) -> Inst
 }
 
 #[derive(Default)]
-struct CountPermits(AtomicUsize);
+struct CountGrants(AtomicUsize);
 
-impl PermitObserver for CountPermits {
-    fn permit_granted(&self, _: usize) {
+impl GrantObserver for CountGrants {
+    fn execution_granted(&self, _: usize) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn granted(limit: &InstanceLimit) -> Arc<ExecutionGrant> {
+fn granted(limit: &LimiterMember) -> Arc<ExecutionGrant> {
     match limit.ask(0) {
-        PermitAnswer::Granted(grant) => grant,
-        PermitAnswer::Waiting { .. } => panic!("not granted"),
+        GrantAnswer::Granted(grant) => grant,
+        GrantAnswer::Waiting { .. } => panic!("not granted"),
     }
 }
 
 #[test]
 fn resources_are_given_back_in_every_order() {
     // What happens to a grant; after the last step its resources are free.
-    type Step = fn(Arc<ExecutionGrant>, &InstanceLimit) -> Option<Arc<ExecutionGrant>>;
+    type Step = fn(Arc<ExecutionGrant>, &LimiterMember) -> Option<Arc<ExecutionGrant>>;
     let finish: Step = |grant, _| {
         grant.finished();
         Some(grant)
@@ -50,11 +50,11 @@ fn resources_are_given_back_in_every_order() {
     for (name, steps) in orders {
         let limiter = RateLimiter::new(Vec::new());
         let (first, second) = (admit(&limiter, "a", 1), admit(&limiter, "b", 1));
-        let told = Arc::new(CountPermits::default());
-        let observer: Arc<dyn PermitObserver> = Arc::<CountPermits>::clone(&told);
+        let told = Arc::new(CountGrants::default());
+        let observer: Arc<dyn GrantObserver> = Arc::<CountGrants>::clone(&told);
         second.observe(Arc::downgrade(&observer), 0);
         let mut grant = Some(granted(&first));
-        assert!(matches!(second.ask(0), PermitAnswer::Waiting { new: true }), "{name}");
+        assert!(matches!(second.ask(0), GrantAnswer::Waiting { new: true }), "{name}");
         for step in steps {
             assert_eq!(told.0.load(Ordering::Relaxed), 0, "{name}");
             grant = grant.and_then(|grant| step(grant, &first));
@@ -76,7 +76,7 @@ fn instances_without_demand_are_not_limited() {
 }
 
 #[test]
-fn unused_permit_is_given_back() {
+fn unused_grant_is_given_back() {
     let limiter = RateLimiter::new(Vec::new());
     let (first, second) = (admit(&limiter, "a", 1), admit(&limiter, "b", 1));
     let grant = granted(&first);

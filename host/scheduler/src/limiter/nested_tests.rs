@@ -1,7 +1,7 @@
 //! Unit tests of `nested.rs`.
 
 use super::super::tests::admit;
-use super::super::{ExecutionGrant, InstanceLimit, PermitAnswer};
+use super::super::{ExecutionGrant, GrantAnswer, LimiterMember};
 use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use trtserver_base::stats::ExecutionHold;
@@ -19,10 +19,10 @@ fn recorded() -> (Sink, Receiver<bool>) {
     (RecordLast(sender).into(), receiver)
 }
 
-fn ask(limit: &InstanceLimit) -> Option<Arc<ExecutionGrant>> {
+fn ask(limit: &LimiterMember) -> Option<Arc<ExecutionGrant>> {
     match limit.ask(0) {
-        PermitAnswer::Granted(grant) => Some(grant),
-        PermitAnswer::Waiting { .. } => None,
+        GrantAnswer::Granted(grant) => Some(grant),
+        GrantAnswer::Waiting { .. } => None,
     }
 }
 

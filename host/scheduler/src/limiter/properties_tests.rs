@@ -108,9 +108,8 @@ impl Run {
 
     /// Calls that can go on.
     fn ready(&self) -> Vec<usize> {
-        let ready = |call: &Call| {
-            call.grant.is_some() && !call.done && call.open == 0 && !call.held_back
-        };
+        let ready =
+            |call: &Call| call.grant.is_some() && !call.done && call.open == 0 && !call.held_back;
         (0..self.calls.len()).filter(|index| ready(&self.calls[*index])).collect()
     }
 

@@ -165,13 +165,7 @@ impl ResourceTable {
 
     fn new_row(&mut self, key: ResourceKey) -> usize {
         let (name, scope) = (Arc::clone(&key.name), key.scope);
-        let new = ResourceRow {
-            name,
-            scope,
-            capacity: 0,
-            in_use: 0,
-            demands: BTreeMap::new(),
-        };
+        let new = ResourceRow { name, scope, capacity: 0, in_use: 0, demands: BTreeMap::new() };
         let free = self.rows.iter().position(Option::is_none);
         let row = free.unwrap_or(self.rows.len());
         match self.rows.get_mut(row) {

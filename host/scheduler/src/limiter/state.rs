@@ -140,9 +140,9 @@ impl LimiterState {
         for ((resource, scope), count) in &wanted {
             self.table.check(&name.model, resource, *scope, *count)?;
             let is_global = |scope: &ResourceScope| *scope == ResourceScope::Global;
-            let here = wanted.keys().any(|(other, of)| {
-                other == resource && is_global(of) != is_global(scope)
-            });
+            let here = wanted
+                .keys()
+                .any(|(other, of)| other == resource && is_global(of) != is_global(scope));
             let other = self.other_scope(&name.model, resource, is_global(scope));
             if here || other.is_some() {
                 let other = other.unwrap_or_else(|| Arc::clone(&name.model));
@@ -153,9 +153,9 @@ impl LimiterState {
                 )));
             }
         }
-        let demand = wanted.into_iter().map(|((resource, scope), count)| {
-            self.table.add_demand(resource, scope, count)
-        });
+        let demand = wanted
+            .into_iter()
+            .map(|((resource, scope), count)| self.table.add_demand(resource, scope, count));
         let demand = demand.collect();
         let id = self.next_id();
         let instance = LimitedInstance {
@@ -178,11 +178,12 @@ impl LimiterState {
     /// loaded beside its old version.
     fn other_scope(&self, model: &str, resource: &str, global: bool) -> Option<Arc<str>> {
         let others = self.instances.values().filter(|other| *other.name.model != *model);
-        let mut clashing = others.filter(|other| {
-            other.demand.iter().filter_map(|(row, _)| self.table.row(*row)).any(|row| {
-                *row.name == *resource && (row.scope == ResourceScope::Global) != global
-            })
-        });
+        let mut clashing =
+            others.filter(|other| {
+                other.demand.iter().filter_map(|(row, _)| self.table.row(*row)).any(|row| {
+                    *row.name == *resource && (row.scope == ResourceScope::Global) != global
+                })
+            });
         clashing.next().map(|other| Arc::clone(&other.name.model))
     }
 
@@ -224,7 +225,10 @@ impl LimiterState {
     pub fn end_and_ask(&mut self, grant: GrantId, asks: bool, now: u64) {
         let instance = self.executions.get(&grant).map(|execution| execution.instance);
         if let Some(id) = instance.filter(|_| asks)
-            && self.instances.get(&id).is_some_and(|of| of.waiting.is_none() && of.reserved.is_none())
+            && self
+                .instances
+                .get(&id)
+                .is_some_and(|of| of.waiting.is_none() && of.reserved.is_none())
         {
             self.enter(id, now);
             self.end(grant, now);

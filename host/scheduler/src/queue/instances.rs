@@ -17,13 +17,13 @@
 //! - `Waking`: the own thread is notified, but does not hold the queue's lock yet.
 //! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to
 //!   end.
-//! - `Limited`: as `Idle`, until the rate limiter permits a batch (not drawn: entered from `Running`
+//! - `Limited`: as `Idle`, until the rate limiter grants a batch (not drawn: entered from `Running`
 //!   and `Inline`, left to `Waking`).
 //! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
 
 use crate::batcher::WakeTarget;
 use crate::inline::InlineInstance;
-use crate::limiter::InstanceLimit;
+use crate::limiter::LimiterMember;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
@@ -47,7 +47,7 @@ pub(super) enum AfterInline {
     Wake,
     /// Its own thread waits for the outstanding requests, then continues.
     Drain,
-    /// There is a batch, and no permit for it.
+    /// There is a batch, and no grant for it.
     Limit,
 }
 
@@ -58,7 +58,7 @@ struct QueueInstance {
     /// Set if network threads may run it.
     inline: Option<Weak<dyn InlineInstance>>,
     /// Set if its executions need resources.
-    limit: Option<Weak<InstanceLimit>>,
+    limit: Option<Weak<LimiterMember>>,
 }
 
 impl QueueInstance {
@@ -112,12 +112,12 @@ impl QueueInstances {
         self.all[instance].inline.as_ref()
     }
 
-    pub(super) fn set_limit(&mut self, instance: usize, limit: Weak<InstanceLimit>) {
+    pub(super) fn set_limit(&mut self, instance: usize, limit: Weak<LimiterMember>) {
         self.all[instance].limit = Some(limit);
     }
 
     /// Its part of the rate limiter; `None` if its executions need no resources.
-    pub(super) fn limit(&self, instance: usize) -> Option<Arc<InstanceLimit>> {
+    pub(super) fn limit(&self, instance: usize) -> Option<Arc<LimiterMember>> {
         self.all[instance].limit.as_ref().and_then(Weak::upgrade)
     }
 
@@ -129,13 +129,13 @@ impl QueueInstances {
         self.limited > 0
     }
 
-    /// There is a batch, and no permit for it: `Running` to `Limited`.
+    /// There is a batch, and no grant for it: `Running` to `Limited`.
     pub(super) fn sleep_limited(&mut self, instance: usize) {
         self.change(instance, InstanceState::Running, InstanceState::Limited);
         self.limited += 1;
     }
 
-    /// `Limited` to `Waking`: there is a permit, or nothing left to wait for.
+    /// `Limited` to `Waking`: there is a grant, or nothing left to wait for.
     pub(super) fn wake_limited(&mut self, instance: usize) {
         if self.all[instance].state == InstanceState::Limited {
             self.change(instance, InstanceState::Limited, InstanceState::Waking);

@@ -1,13 +1,13 @@
 //! Batches of instances whose executions need resources: the queue asks the rate limiter before it
 //! hands one out.
 //!
-//! An instance without a permit is `Limited`. Its batch stays in the queue: requests may still join
+//! An instance without a grant is `Limited`. Its batch stays in the queue: requests may still join
 //! it, time out or be cancelled, or go to another instance. The lock of the limiter is taken under
 //! the queue's; whom it wakes is told afterwards.
 
 use super::{QueueState, RequestBatch, RequestQueue};
 use crate::batcher::{BatchDecision, BatchEntry, CloseReason, WakeTarget};
-use crate::limiter::{PermitAnswer, PermitObserver};
+use crate::limiter::{GrantAnswer, GrantObserver};
 use trtserver_base::clock::now_ns;
 use trtserver_request::InferRequest;
 
@@ -31,8 +31,8 @@ impl From<BatchDecision> for NextBatch {
     }
 }
 
-impl PermitObserver for RequestQueue {
-    fn permit_granted(&self, instance: usize) {
+impl GrantObserver for RequestQueue {
+    fn execution_granted(&self, instance: usize) {
         let mut state = self.lock();
         state.instances.wake_limited(instance);
         self.release(state);
@@ -40,7 +40,7 @@ impl PermitObserver for RequestQueue {
 }
 
 impl QueueState {
-    /// The next batch of an instance that needs a permit for it.
+    /// The next batch of an instance that needs a grant for it.
     pub(super) fn next_limited(
         &mut self,
         instance: usize,
@@ -55,8 +55,8 @@ impl QueueState {
             return self.batcher.next_batch(instance, now, entries).into();
         }
         let grant = match limit.ask(now) {
-            PermitAnswer::Granted(grant) => grant,
-            PermitAnswer::Waiting { new } => {
+            GrantAnswer::Granted(grant) => grant,
+            GrantAnswer::Waiting { new } => {
                 // Another instance may have a smaller demand.
                 if new && !self.batcher.is_sequence() && self.instances.any_idle() {
                     self.wakes.push(WakeTarget::Any);
@@ -78,12 +78,13 @@ impl QueueState {
             && let Some(limit) = self.instances.limit(instance)
         {
             let now = now_ns();
-            let asks = !self.instances.is_retired(instance) && self.batcher.has_batch(instance, now);
+            let asks =
+                !self.instances.is_retired(instance) && self.batcher.has_batch(instance, now);
             self.limiter_wakes.append(grant.returned(&limit, asks, now));
         }
     }
 
-    /// `instance` ends: it does not wait for a permit any more.
+    /// `instance` ends: it does not wait for a grant any more.
     pub(super) fn withdraw(&mut self, instance: usize) {
         if let Some(limit) = self.instances.limit(instance) {
             self.limiter_wakes.append(limit.withdraw());

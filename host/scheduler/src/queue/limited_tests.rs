@@ -3,9 +3,7 @@
 use super::super::testing::{batching, dynamic, error, ids, request, serve, wait_until};
 use super::super::{RequestBatch, RequestQueue};
 use crate::batcher::settings::DynamicSettings;
-use crate::limiter::{
-    InstanceLimit, InstanceLimits, LimitedName, RateLimiter, ResourceDemand,
-};
+use crate::limiter::{InstanceLimits, LimitedName, LimiterMember, RateLimiter, ResourceDemand};
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Code;
@@ -17,7 +15,7 @@ fn limit(
     queue: &Arc<RequestQueue>,
     model: &str,
     instance: usize,
-) -> Arc<InstanceLimit> {
+) -> Arc<LimiterMember> {
     let demand = ResourceDemand { name: "r".to_owned(), count: 1, global: true };
     let limits = InstanceLimits { resources: vec![demand], priority: 1 };
     let instance_name = format!("{model}_{instance}");
@@ -77,7 +75,7 @@ fn queues_take_turns() {
 }
 
 #[test]
-fn requests_that_wait_for_a_permit_can_join_leave_and_be_refused() {
+fn requests_that_wait_for_a_grant_can_join_leave_and_be_refused() {
     let limiter = RateLimiter::new(Vec::new());
     let busy = dynamic(DynamicSettings::default(), 1, false);
     let _busy_limit = limit(&limiter, &busy, "busy", 0);
@@ -88,7 +86,7 @@ fn requests_that_wait_for_a_permit_can_join_leave_and_be_refused() {
     let mut executing = RequestBatch::default();
     assert!(busy.take(0, &mut executing));
 
-    // All but the cancelled one are in one batch once there is a permit.
+    // All but the cancelled one are in one batch once there is a grant.
     let (cancelled, cancelled_responses) = request("cancelled");
     let token = Arc::clone(&cancelled.responder);
     queue.submit(cancelled);

@@ -29,7 +29,7 @@ use super::batcher::{QueueRefusal, WakeTarget};
 use super::conflict_log::ConflictLog;
 use super::delay_hook::DelayHook;
 use super::inline::InlineInstance;
-use super::limiter::{ExecutionGrant, InstanceLimit, LimiterWakes, PermitObserver};
+use super::limiter::{ExecutionGrant, GrantObserver, LimiterMember, LimiterWakes};
 use super::refusal_errors::refusal_error;
 use super::response_order::ResponseOrder;
 use any_batcher::QueueBatcher;
@@ -71,7 +71,7 @@ struct QueueState {
     wakes: Vec<WakeTarget>,
     /// Requests that left without being executed. Empty between two steps.
     refused: Vec<(InferRequest, QueueRefusal)>,
-    /// The permit of the batch that was just taken.
+    /// The grant of the batch that was just taken.
     granted: Option<Arc<ExecutionGrant>>,
     /// Whom the rate limiter has to tell. Empty between two steps.
     limiter_wakes: LimiterWakes,
@@ -132,8 +132,8 @@ impl RequestQueue {
     }
 
     /// Executions of `instance` need the resources of `limit`, which lives as long as the instance.
-    pub fn limit_instance(&self, instance: usize, limit: &Arc<InstanceLimit>) {
-        let me: Weak<dyn PermitObserver> = self.me.clone();
+    pub fn limit_instance(&self, instance: usize, limit: &Arc<LimiterMember>) {
+        let me: Weak<dyn GrantObserver> = self.me.clone();
         limit.observe(me, instance);
         self.lock().instances.set_limit(instance, Arc::downgrade(limit));
     }

@@ -65,9 +65,9 @@ impl RequestQueue {
         let mut state = self.lock();
         for instance in 0..state.instances.count() {
             let batcher = &mut state.batcher;
-            while let BatchDecision::Batch(_) =
-                batcher.next_batch(instance, u64::MAX, &mut entries)
-            {}
+            while let BatchDecision::Batch(_) = batcher.next_batch(instance, u64::MAX, &mut entries)
+            {
+            }
         }
         self.release(state);
         for entry in entries {

@@ -66,7 +66,7 @@ impl RequestQueue {
     pub(crate) fn take_ready(&self, instance: usize, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
-        // A limited instance has one batch at a time here: it may not wait for a permit.
+        // A limited instance has one batch at a time here: it may not wait for a grant.
         if state.batcher.waiting() == 0
             || state.instances.is_retired(instance)
             || state.instances.is_limited(instance)
@@ -172,7 +172,7 @@ impl RequestQueue {
     }
 
     /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has no batch; `limited`: or no
-    /// permit for it.
+    /// grant for it.
     fn sleep<'a>(
         &'a self,
         mut state: MutexGuard<'a, QueueState>,

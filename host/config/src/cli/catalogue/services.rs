@@ -2,7 +2,6 @@
 
 use super::flag::{ANY_INT, BYTES, FlagKind, FlagSpec, PORT, flag_spec};
 
-const NO_LIMITER: &str = "the rate limiter";
 const UNUSED_SAGEMAKER: &str = "--allow-sagemaker is not supported yet";
 const UNUSED_VERTEX: &str = "--allow-vertex-ai is not supported yet";
 
@@ -11,17 +10,37 @@ pub(super) const SCHEDULING: &[FlagSpec] = &[
         "rate-limit",
         FlagKind::Choice(&["off", "execution_count"]),
         "off",
-        "Rate limiter of executions",
-    )
-    .unsupported(&["off"], NO_LIMITER),
+        "Limit executions by the resources of instance_group.rate_limiter: off, or execution_count, which shares them by \
+         executions and priority",
+    ),
     flag_spec(
         "rate-limit-resource",
         FlagKind::Text("NAME:COUNT[:DEVICE]"),
         "",
-        "Resource of the rate limiter",
+        "How many of a resource of the rate limiter there are, on each device or on one; default: the largest count that an \
+         instance needs. Once given for one resource, others have none",
     )
-    .repeats()
-    .unsupported(&[], NO_LIMITER),
+    .repeats(),
+    flag_spec(
+        "fairness-header",
+        FlagKind::Text("NAME"),
+        "",
+        "Header, or key of gRPC metadata, whose value tells clients apart; the requests of a model are then served in turn \
+         between clients",
+    ),
+    flag_spec(
+        "fairness-names",
+        FlagKind::Bool,
+        "false",
+        "The same by the names of --auth-file",
+    ),
+    flag_spec(
+        "fairness-weight",
+        FlagKind::Text("CLIENT:WEIGHT"),
+        "",
+        "Share of a client beside others, 1 to 1000; default 1",
+    )
+    .repeats(),
     flag_spec(
         "cache-config",
         FlagKind::Text("NAME,KEY=VALUE"),
