@@ -24,6 +24,7 @@ pub mod clock;
 pub mod compatibility_testing;
 pub mod disk;
 pub mod error;
+pub mod fair_clients;
 pub mod heap;
 pub mod host_policy;
 pub mod ledger;

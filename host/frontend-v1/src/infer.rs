@@ -208,6 +208,7 @@ impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
             deadline_ns,
             streaming: false,
             warmup: false,
+            client: self.ctx.client_turn(),
             responder,
         };
         let id = h.id;

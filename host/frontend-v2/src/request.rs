@@ -149,6 +149,7 @@ impl UncheckedRequest {
             deadline_ns: self.deadline_ns,
             streaming: self.streaming,
             warmup: false,
+            client: ctx.client_turn(),
             responder,
         };
         if let Some(trace) = request.responder.trace() {

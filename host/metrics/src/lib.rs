@@ -7,6 +7,7 @@
 mod access;
 mod budget;
 mod cached_reading;
+mod clients;
 mod cpu;
 mod family;
 mod gpu;
@@ -32,6 +33,7 @@ use prometheus::proto::MetricFamily;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::access_stats::AccessStats;
+use trtserver_base::fair_clients::FairClients;
 use trtserver_base::heap::{self, HeapUsage};
 use trtserver_base::stats::LatencySettings;
 use trtserver_base::tls_stats::TlsStats;
@@ -54,6 +56,8 @@ pub struct MetricsSources {
     /// Of each listener with TLS.
     pub tls: Vec<Arc<TlsStats>>,
     pub access: Option<Arc<AccessStats>>,
+    /// Those that are served in turn.
+    pub clients: Option<Arc<FairClients>>,
     pub telemetry: TelemetryStats,
     pub load: Arc<LoadReporter>,
 }
@@ -82,7 +86,7 @@ impl MetricsPage {
     /// All metrics. Families without series are omitted.
     pub fn text(&self, format: MetricsFormat) -> String {
         metric::refresh_metrics(Instant::now() + REFRESH_LIMIT);
-        let MetricsSources { models, gpus, tls, access, telemetry, load } = &self.sources;
+        let MetricsSources { models, gpus, tls, access, clients, telemetry, load } = &self.sources;
         let mut families = model::model_families(models, &self.latency);
         families.extend(budget::budget_families());
         families.extend(memory::memory_families(models, self.heap.get(heap::read_heap_usage)));
@@ -92,7 +96,7 @@ impl MetricsPage {
             self.cache.get(|| models.cache_usage()),
         ));
         families.extend(
-            self.models
+            models
                 .limiter()
                 .into_iter()
                 .flat_map(|of| limiter::limiter_families(&of.report())),
@@ -101,6 +105,7 @@ impl MetricsPage {
         families.extend(gpus.iter().flat_map(|gpus| gpus.families()));
         families.extend(tls::tls_families(tls));
         families.extend(access.iter().flat_map(|stats| access::access_families(stats)));
+        families.extend(clients.iter().flat_map(|of| clients::client_families(&of.report())));
         families.extend(load_families::server_families(&load.report()));
         families.extend(telemetry::telemetry_families(telemetry));
         families.extend(metric::gather_metrics());

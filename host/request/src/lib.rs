@@ -61,6 +61,7 @@ pub use used_memory::UsedMemory;
 
 use smallvec::SmallVec;
 use std::sync::Arc;
+use trtserver_base::fair_clients::ClientTurn;
 
 /// One inference request, checked against the model's signature.
 pub struct InferRequest {
@@ -82,6 +83,8 @@ pub struct InferRequest {
     pub streaming: bool,
     /// A warm-up request, whose response is discarded.
     pub warmup: bool,
+    /// Whose it is, where clients are served in turn.
+    pub client: Option<ClientTurn>,
     pub responder: Arc<Responder>,
 }
 
@@ -98,6 +101,7 @@ impl InferRequest {
             deadline_ns: 0,
             streaming: false,
             warmup: false,
+            client: None,
             responder,
         }
     }

@@ -2,7 +2,7 @@
 //! states, null requests and batch inputs.
 
 use super::batch_inputs;
-use super::batcher::{BatchEntry, BatchableRequest};
+use super::batcher::{BatchEntry, BatchableRequest, ClientShare};
 use super::null_errors;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -35,6 +35,13 @@ impl BatchableRequest for InferRequest {
 
     fn sequence(&self) -> &RequestSequence {
         &self.sequence
+    }
+
+    fn client(&self) -> ClientShare {
+        let none = ClientShare { key: 0, weight: 1 };
+        self.client
+            .as_ref()
+            .map_or(none, |turn| ClientShare { key: turn.client.key, weight: turn.client.weight })
     }
 
     fn compatible_with(&self, first: &Self) -> bool {

@@ -225,6 +225,7 @@ impl Server {
             stream_numbers: Default::default(),
             access: access.gate.clone(),
             caller: None,
+            client: None,
         });
         serve_nested(NestedModels::new(&context, runtime.handle()));
         let (stop, _) = watch::channel(false);
@@ -243,6 +244,7 @@ impl Server {
             health_runtime.spawn(reloader.run(interval, Arc::clone(&asked)));
             reloads.push(FileReload { what: "the files of TLS are", asked });
         }
+        let (stats, clients) = (access.stats, access.clients);
         if let (Some(reloader), Some(gate)) = (access.reloader, access.gate) {
             let asked = Arc::<Notify>::default();
             let interval = settings.access.reload_interval;
@@ -254,7 +256,8 @@ impl Server {
                 models: Arc::clone(&context.models),
                 gpus,
                 tls: tls.stats(),
-                access: access.stats,
+                access: stats,
+                clients,
                 telemetry: telemetry.stats(),
                 load: Arc::clone(&context.load_reporter),
             };

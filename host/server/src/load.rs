@@ -151,6 +151,7 @@ pub fn create_loader(
         latency: settings.latency_metrics.clone(),
         batch_numbers: Arc::default(),
         limiter: settings.rate_limit.as_ref().map(create_limiter),
+        fair: settings.fairness.is_some(),
     })
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use trtserver_base::access_stats::AccessStats;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::fair_clients::FairClients;
 use trtserver_config::{
     ApiGroup, ApiRestrictions, ControlMode, ListenAddress, ServerSettings, TlsFiles,
 };
@@ -18,6 +19,8 @@ pub struct ServerAccess {
     pub reloader: Option<AuthReloader>,
     /// `None` without an auth file and a control listener.
     pub stats: Option<Arc<AccessStats>>,
+    /// Clients that are served in turn.
+    pub clients: Option<Arc<FairClients>>,
 }
 
 impl ServerAccess {
@@ -29,15 +32,16 @@ impl ServerAccess {
         let is_counted = access.auth_file.is_some() || access.control.is_some();
         let is_restricted =
             settings.http_restricted.is_some() || settings.grpc_restricted.is_some();
-        if !is_counted && !is_restricted {
+        if !is_counted && !is_restricted && settings.fairness.is_none() {
             return Ok(Self::default());
         }
         let stats = Arc::<AccessStats>::default();
         let file = access.auth_file.as_deref().map(|path| AuthReloader::open(path, &stats));
         let (names, reloader) = file.transpose().map_err(Error::invalid)?.unzip();
         let rules = AccessRules::new(Arc::clone(settings), names, Arc::clone(&stats));
+        let clients = rules.fairness.as_ref().map(|lookup| Arc::clone(&lookup.clients));
         let gate = AccessGate { rules: Arc::new(rules), is_control_listener: false };
-        Ok(Self { gate: Some(gate), reloader, stats: is_counted.then_some(stats) })
+        Ok(Self { gate: Some(gate), reloader, stats: is_counted.then_some(stats), clients })
     }
 }
 

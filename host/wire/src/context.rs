@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::{Code, Error};
+use trtserver_base::fair_clients::{ClientTurn, FairClient};
 use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_base::stats::{DurationSum, FailureReason};
 use trtserver_config::log::LogControl;
@@ -44,6 +45,8 @@ pub struct FrontendContext {
     pub access: Option<AccessGate>,
     /// Whose requests these are; `None` without an auth file.
     pub caller: Option<Arc<CallerGrant>>,
+    /// Whose turns these requests take; `None` where clients are not told apart.
+    pub client: Option<Arc<FairClient>>,
 }
 
 /// Counters of the v1 endpoints, for the status endpoint (docs/protocol/v1.md §9.2).
@@ -72,6 +75,11 @@ impl EndpointSpan {
 }
 
 impl FrontendContext {
+    /// The turn of a request of this client.
+    pub fn client_turn(&self) -> Option<ClientTurn> {
+        self.client.clone().map(ClientTurn::new)
+    }
+
     /// A number that no stream of this server had before.
     pub fn next_stream_number(&self) -> u64 {
         self.stream_numbers.fetch_add(1, Ordering::Relaxed) + 1

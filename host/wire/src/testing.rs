@@ -45,6 +45,7 @@ pub fn context(
         stream_numbers: Default::default(),
         access: None,
         caller: None,
+        client: None,
     })
 }
 

@@ -86,6 +86,7 @@ pub fn decode_request(
         deadline_ns: message.deadline_ns,
         streaming: has(request_flags::STREAMING),
         warmup: has(request_flags::WARMUP),
+        client: None,
         responder: Responder::new(context, sink),
     };
     request.responder.queued(message.queued_ns);

@@ -88,6 +88,8 @@ pub struct ModelLoader {
     pub batch_numbers: Arc<AtomicU64>,
     /// `None` without `--rate-limit=execution_count`.
     pub limiter: Option<Arc<RateLimiter>>,
+    /// Clients are served in turn.
+    pub fair: bool,
 }
 
 /// What a load of one model starts from.
@@ -445,6 +447,7 @@ impl ModelLoader {
             batch_numbers: Arc::clone(&self.batch_numbers),
             responses: models.response_store().cloned(),
             limiter: self.limiter.clone(),
+            fair: self.fair,
         })))
     }
 

@@ -75,6 +75,8 @@ pub struct VersionBuilder {
     pub responses: Option<Arc<ResponseStore>>,
     /// `None` without `--rate-limit=execution_count`.
     pub limiter: Option<Arc<RateLimiter>>,
+    /// Clients are served in turn.
+    pub fair: bool,
 }
 
 impl VersionBuilder {
@@ -192,13 +194,10 @@ impl VersionBuilder {
         let gpu = plans.first().map(|plan| plan.device).filter(|_| !others);
         let has_gpu = plans.iter().any(|plan| plan.kind == Kind::Gpu);
         let in_order = self.scheduling.in_order;
-        let queue = RequestQueue::new(
-            self.scheduling.policy(count),
-            &signature,
-            count,
-            in_order,
-            self.timer,
-        );
+        let policy = self.scheduling.policy(count);
+        // Responses in the order of arrival leave no turns.
+        let policy = if self.fair && !in_order { policy.fair() } else { policy };
+        let queue = RequestQueue::new(policy, &signature, count, in_order, self.timer);
         let weak = |open: &OpenFile| (open.file.clone(), Arc::downgrade(&open.model));
         let models_of_files = models.iter().map(weak).collect();
         let opened = OpenResources { models: models_of_files, dir: Arc::downgrade(&self.dir) };

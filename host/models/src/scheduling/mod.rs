@@ -96,6 +96,7 @@ impl SchedulingPlan {
                     policies: levels
                         .map(|(level, policy)| (*level, queue_policy(policy)))
                         .collect(),
+                    fair: false,
                 }
             },
         ))

@@ -39,8 +39,8 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
         let many = settings.levels != 0;
         Self {
             rule: settings.batching.as_ref().map(CloseRule::new),
-            in_order: !many && !moves(&settings.default_policy),
-            waiting: PriorityList::new(many),
+            in_order: !many && !settings.fair && !moves(&settings.default_policy),
+            waiting: PriorityList::new(many, settings.fair),
             timeouts: TimeoutHeap::default(),
             latest: 0,
             pending: PendingBatch::default(),
@@ -67,7 +67,8 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
         let timeout_us = policy.timeout_for(item.timeout_us());
         let now = now.max(self.latest);
         self.latest = now;
-        let place = match self.waiting.push(item, level, now) {
+        let client = |item: &T| (item.client(), item.rows());
+        let place = match self.waiting.push(item, level, now, client) {
             Ok(place) => place,
             Err(item) => return Err((item, QueueRefusal::QueueFull)),
         };
@@ -88,7 +89,11 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
     /// Appends the next batch. The caller has called [`Self::expire`] before.
     pub fn next_batch(&mut self, now: u64, batch: &mut Vec<BatchEntry<T>>) -> BatchDecision {
         if self.rule.is_none() {
-            let Some(item) = self.take(self.waiting.head()) else {
+            let head = self.waiting.head();
+            if head != NONE {
+                self.waiting.serve(head);
+            }
+            let Some(item) = self.take(head) else {
                 return BatchDecision::Wait { until: None };
             };
             batch.push(BatchEntry::Request(item));
@@ -237,20 +242,29 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
 
     /// Takes the first `count` requests. True when one of a higher level overtook one that stays.
     fn take_first(&mut self, count: usize, batch: &mut Vec<BatchEntry<T>>) -> bool {
-        let mut newest = 0;
+        let (mut newest, mut first_level) = (0, None);
         for _ in 0..count {
             let head = self.waiting.head();
             if head == NONE {
                 break;
             }
-            newest = newest.max(self.waiting.node(head).enqueued);
+            let node = self.waiting.node(head);
+            newest = newest.max(node.enqueued);
+            first_level = first_level.or(Some(node.level));
+            self.waiting.serve(head);
             batch.extend(self.take(head).map(BatchEntry::Request));
         }
         // The oldest request that stays decides. Within a level only requests that timed out are
         // overtaken, and they do not count. So a younger request that was taken is of a higher
         // level.
         let oldest = self.waiting.oldest();
-        self.settings.levels != 0 && oldest != NONE && self.waiting.node(oldest).enqueued < newest
+        if self.settings.levels == 0 || oldest == NONE {
+            return false;
+        }
+        let oldest = self.waiting.node(oldest);
+        // Clients that are served in turn overtake each other within a level.
+        let other_level = !self.settings.fair || first_level.is_some_and(|of| of < oldest.level);
+        other_level && oldest.enqueued < newest
     }
 
     fn take(&mut self, place: NodeId) -> Option<T> {
@@ -273,3 +287,7 @@ mod tests;
 #[cfg(test)]
 #[path = "dynamic_properties_tests.rs"]
 mod properties;
+
+#[cfg(test)]
+#[path = "dynamic_fair_tests.rs"]
+mod fair_tests;

@@ -169,14 +169,17 @@ fn settings() -> impl Strategy<Value = DynamicSettings> {
         1u64..4,
         proptest::option::of(policy.clone()),
         proptest::collection::btree_map(1u64..4, policy, 0..3),
+        // Turns of one client are the order of arrival.
+        any::<bool>(),
     )
-        .prop_map(|(batching, levels, default_level, default_policy, policies)| {
+        .prop_map(|(batching, levels, default_level, default_policy, policies, fair)| {
             DynamicSettings {
                 batching,
                 levels,
                 default_level: default_level.min(levels.max(1)),
                 default_policy: default_policy.unwrap_or_default(),
                 policies,
+                fair,
             }
         })
 }

@@ -7,11 +7,14 @@
 
 mod close_rule;
 pub mod dynamic;
+mod fair_turns;
 mod priority_list;
 pub mod sequence;
 pub mod settings;
 mod slab;
 mod timeouts;
+
+pub use fair_turns::ClientShare;
 
 use trtserver_request::RequestSequence;
 
@@ -27,6 +30,10 @@ pub trait BatchableRequest {
     /// Requested queue timeout, 0 = the model's.
     fn timeout_us(&self) -> u64;
     fn sequence(&self) -> &RequestSequence;
+    /// Whose it is, where clients are served in turn.
+    fn client(&self) -> ClientShare {
+        ClientShare { key: 0, weight: 1 }
+    }
     /// Its shapes and optional inputs allow a batch with `first`.
     fn compatible_with(&self, first: &Self) -> bool;
     /// Called when a request of a sequence is taken from its queue.

@@ -1,12 +1,13 @@
-//! Queued requests in the order of service: by priority level, within a level by arrival, then the
-//! requests of that level that timed out with action `Delay`.
+//! Queued requests in the order of service: by priority level, within a level by arrival, or by the
+//! turns of clients, then the requests of that level that timed out with action `Delay`.
 //!
 //! One linked list through all levels, so that a scan follows `next`. A level only knows the ends
 //! of its two parts. Levels exist while they have requests, because a model may declare 2^64-1 of
 //! them.
 
-use super::QueueTicket;
+use super::fair_turns::FairTurns;
 use super::slab::{NONE, NodeId, RequestSlab, SlabNode};
+use super::{ClientShare, QueueTicket};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -15,12 +16,18 @@ pub struct PriorityList<T> {
     head: NodeId,
     /// The level of a model without levels, which saves the map.
     only: PriorityLevel,
-    used: BTreeMap<u64, PriorityLevel>,
+    used: BTreeMap<PlaceKey, PriorityLevel>,
     has_levels: bool,
+    /// Clients are served in turn.
+    fair: Option<Box<FairTurns>>,
     /// Ends of the list by arrival, without delayed requests. Only for models with levels.
     oldest: NodeId,
     newest: NodeId,
 }
+
+/// A level, and the turn of a client within it: 0 where they are not told apart, the last one for
+/// delayed requests where they are.
+type PlaceKey = (u64, u64);
 
 /// The last requests of a level's two parts, and the number of its requests.
 #[derive(Clone, Copy, Debug)]
@@ -47,14 +54,16 @@ impl PriorityLevel {
 }
 
 impl<T> PriorityList<T> {
-    /// `has_levels`: the model has levels; otherwise all requests are of one level.
-    pub fn new(has_levels: bool) -> Self {
+    /// `has_levels`: the model has levels; otherwise all requests are of one level. `fair`: clients
+    /// are served in turn.
+    pub fn new(has_levels: bool, fair: bool) -> Self {
         Self {
             store: RequestSlab::default(),
             head: NONE,
             only: PriorityLevel::default(),
             used: BTreeMap::new(),
-            has_levels,
+            has_levels: has_levels || fair,
+            fair: fair.then(Box::default),
             oldest: NONE,
             newest: NONE,
         }
@@ -71,10 +80,10 @@ impl<T> PriorityList<T> {
 
     /// Requests waiting in a level.
     pub fn level_len(&self, level: u64) -> usize {
-        if self.has_levels {
-            self.used.get(&level).map_or(0, |level| level.len)
-        } else {
-            self.only.len
+        match &self.fair {
+            Some(fair) => fair.len(level),
+            None if self.has_levels => self.used.get(&(level, 0)).map_or(0, |level| level.len),
+            None => self.only.len,
         }
     }
 
@@ -112,9 +121,22 @@ impl<T> PriorityList<T> {
         if self.has_levels { self.oldest } else { self.head }
     }
 
-    pub fn push(&mut self, item: T, level: u64, enqueued: u64) -> Result<NodeId, T> {
+    /// `client`: whose it is, and how many rows it has.
+    pub fn push(
+        &mut self,
+        item: T,
+        level: u64,
+        enqueued: u64,
+        client: impl FnOnce(&T) -> (ClientShare, u32),
+    ) -> Result<NodeId, T> {
         let place = self.store.insert(item, level, enqueued)?;
-        self.level(level).len += 1;
+        if let Some(fair) = &mut self.fair
+            && let Some((client, rows)) = self.store.item(place).map(client)
+        {
+            self.store[place].turn = fair.join(level, client, rows);
+        }
+        let key = self.key(place);
+        self.level(key).len += 1;
         self.link(place);
         if self.has_levels {
             let newest = std::mem::replace(&mut self.newest, place);
@@ -127,13 +149,33 @@ impl<T> PriorityList<T> {
     pub fn remove(&mut self, place: NodeId) -> Option<T> {
         self.unlink(place);
         self.forget_arrival(place);
-        let key = self.store[place].level;
+        self.shrink_level(place);
+        if let Some(fair) = &mut self.fair {
+            fair.leave(self.store[place].level);
+        }
+        self.store.remove(place)
+    }
+
+    /// The request at `place` is about to be executed.
+    pub fn serve(&mut self, place: NodeId) {
+        if let Some(fair) = &mut self.fair
+            && !self.store[place].delayed
+        {
+            fair.serve(self.store[place].level, self.store[place].turn);
+        }
+    }
+
+    fn key(&self, place: NodeId) -> PlaceKey {
+        (self.store[place].level, self.store[place].turn)
+    }
+
+    fn shrink_level(&mut self, place: NodeId) {
+        let key = self.key(place);
         let level = self.level(key);
         level.len -= 1;
         if level.len == 0 && self.has_levels {
             self.used.remove(&key);
         }
-        self.store.remove(place)
     }
 
     /// Moves a request that timed out behind all others of its level, for good.
@@ -142,16 +184,22 @@ impl<T> PriorityList<T> {
         self.forget_arrival(place);
         let node = &mut self.store[place];
         (node.timed, node.delayed) = (false, true);
+        if self.fair.is_some() {
+            self.shrink_level(place);
+            self.store[place].turn = u64::MAX;
+            let key = self.key(place);
+            self.level(key).len += 1;
+        }
         self.link(place);
     }
 
-    fn level(&mut self, level: u64) -> &mut PriorityLevel {
-        if self.has_levels { self.used.entry(level).or_default() } else { &mut self.only }
+    fn level(&mut self, key: PlaceKey) -> &mut PriorityLevel {
+        if self.has_levels { self.used.entry(key).or_default() } else { &mut self.only }
     }
 
     /// Links a node behind the last one of its level and part.
     fn link(&mut self, place: NodeId) {
-        let SlabNode { level: key, delayed, .. } = self.store[place];
+        let (key, delayed) = (self.key(place), self.store[place].delayed);
         let level = *self.level(key);
         let mut prev = if delayed { level.end() } else { level.last_fresh };
         if prev == NONE && self.has_levels {
@@ -168,14 +216,14 @@ impl<T> PriorityList<T> {
     }
 
     fn unlink(&mut self, place: NodeId) {
-        let SlabNode { prev, next, level: key, delayed, .. } = self.store[place];
+        let key = self.key(place);
+        let SlabNode { prev, next, delayed, .. } = self.store[place];
         *self.next_link(prev) = next;
         if next != NONE {
             self.store[next].prev = prev;
         }
         if *self.level(key).last(delayed) == place {
-            let same = prev != NONE
-                && (self.store[prev].level, self.store[prev].delayed) == (key, delayed);
+            let same = prev != NONE && (self.key(prev), self.store[prev].delayed) == (key, delayed);
             *self.level(key).last(delayed) = if same { prev } else { NONE };
         }
     }

@@ -15,8 +15,8 @@ fn served(levels: &PriorityList<char>) -> String {
 
 #[test]
 fn serves_by_level_then_arrival_then_delayed() {
-    let mut levels = PriorityList::new(true);
-    let mut push = |item, level| levels.push(item, level, 0).unwrap();
+    let mut levels = PriorityList::new(true, false);
+    let mut push = |item, level| levels.push(item, level, 0, |_| unreachable!()).unwrap();
     let (b, x, a, _y) = (push('b', 2), push('x', u64::MAX), push('a', 1), push('y', u64::MAX));
     push('c', 2);
     assert_eq!(served(&levels), "abcxy");
@@ -24,7 +24,7 @@ fn serves_by_level_then_arrival_then_delayed() {
     levels.move_behind(x);
     assert_eq!(served(&levels), "acbyx");
     for (item, level) in [('d', 2), ('z', u64::MAX)] {
-        levels.push(item, level, 0).unwrap();
+        levels.push(item, level, 0, |_| unreachable!()).unwrap();
     }
     assert_eq!(served(&levels), "acdbyzx");
     assert_eq!(levels.item(levels.oldest()), Some(&'a'));

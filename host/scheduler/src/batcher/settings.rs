@@ -55,6 +55,8 @@ pub struct DynamicSettings {
     pub default_policy: QueuePolicy,
     /// By level, where it differs.
     pub policies: BTreeMap<u64, QueuePolicy>,
+    /// Clients are served in turn within a level.
+    pub fair: bool,
 }
 
 impl QueuePolicy {

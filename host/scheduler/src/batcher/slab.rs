@@ -23,6 +23,8 @@ pub struct SlabNode<T> {
     pub older: NodeId,
     pub newer: NodeId,
     pub level: u64,
+    /// Its client's turn within the level; 0 where clients are not told apart.
+    pub turn: u64,
     pub enqueued: u64,
     /// It has a timeout that has not passed.
     pub timed: bool,
@@ -68,6 +70,7 @@ impl<T> RequestSlab<T> {
             older: NONE,
             newer: NONE,
             level,
+            turn: 0,
             enqueued,
             timed: false,
             delayed: false,

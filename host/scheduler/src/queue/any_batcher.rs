@@ -15,6 +15,16 @@ pub enum SchedulingPolicy {
     Sequence(SequenceSettings, Box<SequenceControls>),
 }
 
+impl SchedulingPolicy {
+    /// Serves clients in turn. Sequences have slots instead.
+    pub fn fair(mut self) -> Self {
+        if let Self::Dynamic(settings) = &mut self {
+            settings.fair = true;
+        }
+        self
+    }
+}
+
 /// Requests that leave without being executed, and why.
 type Refused = Vec<(InferRequest, QueueRefusal)>;
 

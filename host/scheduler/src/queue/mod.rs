@@ -96,7 +96,7 @@ impl RequestQueue {
     ) -> Arc<Self> {
         let independent = match &policy {
             SchedulingPolicy::Dynamic(settings) => {
-                settings.batching.is_none() && settings.levels == 0
+                settings.batching.is_none() && settings.levels == 0 && !settings.fair
             }
             SchedulingPolicy::Sequence(..) => false,
         };

@@ -13,13 +13,16 @@ use trtserver_request::InferRequest;
 impl RequestQueue {
     /// Queues a checked request, and runs an idle instance inline where that is allowed. The
     /// request gets its final response whatever happens.
-    pub fn submit(&self, request: InferRequest) {
+    pub fn submit(&self, mut request: InferRequest) {
         if let Err(error) = self.assembler.check(&request) {
             let _ = request.responder.fail(error, FailureReason::Refused);
             return;
         }
         let now = now_ns();
         request.responder.queued(now);
+        if let Some(turn) = &mut request.client {
+            turn.begin(now);
+        }
         let mut state = self.lock();
         if state.closed {
             let error = state.out_of_service.clone().unwrap_or_else(stopping_error);

@@ -169,6 +169,9 @@ impl RequestQueue {
         state.wake_for_remaining();
         self.release(state);
         self.assembler.assemble(&mut batch.entries, &mut batch.requests);
+        if batch.requests.iter().any(|request| request.client.is_some()) {
+            end_turns(&mut batch.requests);
+        }
     }
 
     /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has no batch; `limited`: or no
@@ -207,6 +210,16 @@ impl RequestQueue {
         }
         state
     }
+}
+
+/// The requests do not wait any more.
+#[cold]
+fn end_turns(requests: &mut [InferRequest]) {
+    let now = now_ns();
+    requests
+        .iter_mut()
+        .filter_map(|request| request.client.as_mut())
+        .for_each(|turn| turn.end(now));
 }
 
 impl QueueState {

@@ -2,6 +2,7 @@
 
 use super::audit;
 use super::endpoint::EndpointAccess;
+use super::fairness::ClientLookup;
 use super::limits::InFlightRequest;
 use super::names::{NameEntry, NameTable};
 use super::refusal::AccessRefusal;
@@ -21,6 +22,8 @@ pub struct AccessRules {
     /// `None` without an auth file.
     names: Option<ArcSwap<NameTable>>,
     pub stats: Arc<AccessStats>,
+    /// `None`: clients are not told apart.
+    pub fairness: Option<ClientLookup>,
     /// For requests without a name.
     unnamed: OnceLock<Arc<FrontendContext>>,
 }
@@ -54,7 +57,8 @@ impl AccessRules {
         stats: Arc<AccessStats>,
     ) -> Self {
         let names = names.map(ArcSwap::from_pointee);
-        Self { settings, names, stats, unnamed: OnceLock::new() }
+        let fairness = settings.fairness.as_ref().map(ClientLookup::new);
+        Self { settings, names, stats, fairness, unnamed: OnceLock::new() }
     }
 
     /// Requests from now on are checked by these names.
@@ -118,13 +122,32 @@ impl AccessGate {
             let context = self.rules.unnamed.get_or_init(|| {
                 Arc::new(FrontendContext { access: None, caller: None, ..base.clone() })
             });
-            return Ok(AdmittedRequest { context: Arc::clone(context), in_flight: None });
+            let context = self.with_client(context, caller, endpoint);
+            return Ok(AdmittedRequest { context, in_flight: None });
         };
         let names = names.load();
         let entry = find_name(&names, caller)?;
         entry.grant.authorize(endpoint)?;
         let in_flight = if counts { entry.grant.admit()? } else { None };
-        Ok(AdmittedRequest { context: Arc::clone(entry.context(base)), in_flight })
+        let fairness = self.rules.fairness.as_ref();
+        let context = entry.context(base, |name| fairness?.by_name(name));
+        Ok(AdmittedRequest { context: self.with_client(context, caller, endpoint), in_flight })
+    }
+
+    /// The state of the frontends for a request of the client that its headers name.
+    fn with_client(
+        &self,
+        context: &Arc<FrontendContext>,
+        caller: &Caller<'_>,
+        endpoint: &EndpointAccess<'_>,
+    ) -> Arc<FrontendContext> {
+        let lookup = self.rules.fairness.as_ref().filter(|_| endpoint.is_inference());
+        match lookup.and_then(|lookup| lookup.by_header(caller.headers)) {
+            Some(client) => {
+                Arc::new(FrontendContext { client: Some(client), ..(**context).clone() })
+            }
+            None => Arc::clone(context),
+        }
     }
 }
 

@@ -8,10 +8,12 @@
 //!   message are checked when it is read: inference where the model is looked up
 //!   (`FrontendContext::check_model`), all others before they are served.
 //! - [`NameTable`] has the names of the auth file, which [`AuthReloader`] reads again and again.
+//! - [`ClientLookup`] says which client a request is of, where clients are served in turn.
 //! - [`audit`] logs calls that change the server.
 
 pub mod audit;
 mod endpoint;
+mod fairness;
 mod gate;
 mod limits;
 mod names;
@@ -19,6 +21,7 @@ mod refusal;
 mod reload;
 
 pub use endpoint::{ControlAction, EndpointAccess};
+pub use fairness::ClientLookup;
 pub use gate::{AccessGate, AccessRules, AdmittedRequest, Caller, remove_token};
 pub use limits::InFlightRequest;
 pub use names::{CallerGrant, NameTable};

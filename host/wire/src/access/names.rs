@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use trtserver_base::access_stats::AccessStats;
 use trtserver_base::clock::now_ns;
+use trtserver_base::fair_clients::FairClient;
 use trtserver_config::{
     ANONYMOUS, AccessKind, AccessScope, AccessedModels, ApiGroup, AuthCredential, AuthFile,
     AuthName, CertificateName, NeededScope,
@@ -103,10 +104,15 @@ impl NameEntry {
     }
 
     /// The state of the frontends for requests of this name, which are not checked again.
-    pub fn context(&self, base: &FrontendContext) -> &Arc<FrontendContext> {
+    /// `client`: by name, where clients are served in turn.
+    pub fn context(
+        &self,
+        base: &FrontendContext,
+        client: impl FnOnce(&str) -> Option<Arc<FairClient>>,
+    ) -> &Arc<FrontendContext> {
         self.context.get_or_init(|| {
-            let caller = Some(Arc::clone(&self.grant));
-            Arc::new(FrontendContext { access: None, caller, ..base.clone() })
+            let (caller, client) = (Some(Arc::clone(&self.grant)), client(&self.grant.name));
+            Arc::new(FrontendContext { access: None, caller, client, ..base.clone() })
         })
     }
 }

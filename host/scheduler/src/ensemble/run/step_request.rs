@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::fair_clients::ClientTurn;
 use trtserver_request::memory::OutputMemory;
 use trtserver_request::{
     InferRequest, InferResponse, InputTensor, RequestContext, RequestedOutput, Responder,
@@ -94,6 +95,7 @@ impl EnsembleRun {
             deadline_ns: from.deadline_ns,
             streaming: decoupled,
             warmup: from.warmup,
+            client: from.client.as_ref().map(ClientTurn::again),
             responder: Arc::clone(&responder),
         };
         if let Some(trace) = responder.trace() {
