@@ -46,6 +46,7 @@ mod server; // the builder and the running server
 pub mod service; // one address for several servers
 mod set_on_drop; // a flag that ends threads
 mod shared_memory; // a client's shared memory
+pub mod sharing; // the rate limiter and turns of clients under load
 pub mod soak; // the soak test
 pub mod socket; // connects to TCP and Unix sockets
 pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand

@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: a million requests to the release server; checks every response and the
 //! memory use. With `-- --attack`: hostile traffic beside well-behaved clients; `-- --repository`
-//! and `-- --reloads`: models that change under load; `-- --rolling-restart`: three servers behind
+//! and `-- --reloads`: models that change under load; `-- --sharing`: the rate limiter and turns of
+//! clients; `-- --rolling-restart`: three servers behind
 //! Envoy.
 
 use crate::build;

@@ -1,7 +1,8 @@
 //! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test;
 //! `soak --repository` and `soak --reloads`: models that change under load; `soak --certificates`:
 //! certificates that change under load; `soak --rolling-restart`: three servers behind Envoy, with
-//! and without a drain delay. Exits with status 1 if a response was wrong or missing, or
+//! and without a drain delay; `soak --sharing`: the rate limiter and turns of clients with nested
+//! requests, reloads and cancellations. Exits with status 1 if a response was wrong or missing, or
 //! a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names
 //! the install.
 
@@ -9,11 +10,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use trtserver_tests::rolling_restart::restart_behind_envoy;
 use trtserver_tests::tls::rotate;
-use trtserver_tests::{attack, live_repository, reloads, soak};
+use trtserver_tests::{attack, live_repository, reloads, sharing, soak};
 
 const USAGE: &str = "usage: soak [--requests N] | soak --attack [--seconds N] [--only NAME] | \
                      soak --repository [--seconds N] | soak --reloads [N] | soak --certificates [--seconds N] | \
-                     soak --rolling-restart [N]";
+                     soak --rolling-restart [N] | soak --sharing [--seconds N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +34,8 @@ fn main() -> ExitCode {
         }
         ["--rolling-restart"] => restart_servers(100_000),
         ["--rolling-restart", number] => number.parse().map_or_else(|_| usage(), restart_servers),
+        ["--sharing"] => share(300),
+        ["--sharing", "--seconds", number] => number.parse().map_or_else(|_| usage(), share),
         ["--attack", options @ ..] => run_attack(options),
         _ => usage(),
     }
@@ -96,6 +99,13 @@ fn reload(reloads: usize) -> ExitCode {
     }
     let right = report.failed == 0 && flat && server.stop().success();
     if right && near { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn share(seconds: u64) -> ExitCode {
+    let server = sharing::server().start();
+    let report = sharing::run(&server, Duration::from_secs(seconds));
+    println!("{report}");
+    if report.is_good() && server.stop().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn rotate_certificates(seconds: u64) -> ExitCode {
