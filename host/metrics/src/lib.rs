@@ -96,10 +96,7 @@ impl MetricsPage {
             self.cache.get(|| models.cache_usage()),
         ));
         families.extend(
-            models
-                .limiter()
-                .into_iter()
-                .flat_map(|of| limiter::limiter_families(&of.report())),
+            models.limiter().into_iter().flat_map(|of| limiter::limiter_families(&of.report())),
         );
         families.extend(self.cpus.iter().flat_map(CpuMetrics::families));
         families.extend(gpus.iter().flat_map(|gpus| gpus.families()));

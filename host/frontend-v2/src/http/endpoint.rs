@@ -171,7 +171,9 @@ impl<'a> Endpoint<'a> {
             Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
                 &[ApiGroup::ModelRepository]
             }
-            Endpoint::Memory | Endpoint::RateLimiter | Endpoint::AllStatistics => &[ApiGroup::Statistics],
+            Endpoint::Memory | Endpoint::RateLimiter | Endpoint::AllStatistics => {
+                &[ApiGroup::Statistics]
+            }
             // With the configuration as far as queues and instances show it, as the status of v1.
             Endpoint::Status | Endpoint::StatusEvents => {
                 &[ApiGroup::Metadata, ApiGroup::ModelConfig, ApiGroup::Statistics]

@@ -75,11 +75,11 @@ pub fn check_config(
     refuse_each("", error_list(batch_io::check_batch_io(config, support)));
     refuse_each("", extras::check_extras(config));
     refuse_each("model_metrics", error_list(metrics::check_metrics(config)));
-    let (mut warnings, unsupported) = unsupported::check_unsupported(config);
-    refuse_each("", unsupported);
+    refuse_each("", unsupported::check_unsupported(config));
     if !refused.is_empty() {
         return Err(refused);
     }
+    let mut warnings = Vec::new();
     warnings.extend(batching::without_effect(config));
     warnings.extend(states::empty_states(config));
     warnings.extend(instance_groups::unused_devices(config, support));

@@ -4,22 +4,14 @@
 use trtserver_proto::v2::model_config::SchedulingChoice::SequenceBatching;
 use trtserver_proto::v2::{ModelConfig, ModelSequenceBatching};
 
-use super::super::{ConfigError, ConfigPart, ConfigWarning};
+use super::super::{ConfigError, ConfigPart};
 
-/// What happens to a model that sets the field.
-enum FieldAction {
-    /// The model is refused, because responses would be wrong, or not what clients expect.
-    Refuse,
-    /// A warning is logged, because responses are correct without the feature.
-    Warn,
-}
-use FieldAction::{Refuse, Warn};
-
+/// A model that sets the field is refused, because responses would be wrong, or not what clients
+/// expect.
 struct UnsupportedField {
     /// Name of the field, as the configuration spells it.
     field: &'static str,
     is_set: fn(&ModelConfig) -> bool,
-    action: FieldAction,
     /// What the server does instead, for the operator.
     consequence: &'static str,
 }
@@ -36,7 +28,6 @@ const TABLE: &[UnsupportedField] = &[
     UnsupportedField {
         field: "sequence_batching.iterative_sequence",
         is_set: |c| sequence_batching(c).is_some_and(|s| s.iterative_sequence),
-        action: Refuse,
         consequence: "each request is executed once, not until the model ends its sequence",
     },
     UnsupportedField {
@@ -44,43 +35,37 @@ const TABLE: &[UnsupportedField] = &[
         is_set: |c| {
             sequence_batching(c).is_some_and(|s| s.state.iter().any(|s| s.use_growable_memory))
         },
-        action: Refuse,
         consequence: "states are kept in host memory, not in CUDA virtual memory",
     },
     UnsupportedField {
         field: "model_repository_agents",
         is_set: |c| c.model_repository_agents.as_ref().is_some_and(|a| !a.agents.is_empty()),
-        action: Refuse,
         consequence: "repository agents are not run on the model's files",
     },
     UnsupportedField {
         field: "instance_group.passive",
         is_set: |c| c.instance_group.iter().any(|group| group.passive),
-        action: Refuse,
         consequence: "all instances get requests",
     },
 ];
 
-/// A warning or an error for each row that applies.
-pub(super) fn check_unsupported(config: &ModelConfig) -> (Vec<ConfigWarning>, Vec<ConfigError>) {
-    let (mut warnings, mut refused) = (Vec::new(), Vec::new());
-    for row in TABLE.iter().filter(|row| (row.is_set)(config)) {
-        let (field, model, consequence) = (row.field, &config.name, row.consequence);
-        let message = format!("'{field}' of model '{model}' is not supported yet: {consequence}");
-        match row.action {
-            Refuse => {
-                refused.push(ConfigError::unsupported(message).about(ConfigPart::Field(field)))
-            }
-            Warn => warnings.push(ConfigWarning { field: field.to_owned(), message }),
-        }
-    }
-    (warnings, refused)
+/// An error for each row that applies.
+pub(super) fn check_unsupported(config: &ModelConfig) -> Vec<ConfigError> {
+    let refused = TABLE.iter().filter(|row| (row.is_set)(config));
+    refused
+        .map(|row| {
+            let (field, model, consequence) = (row.field, &config.name, row.consequence);
+            let message =
+                format!("'{field}' of model '{model}' is not supported yet: {consequence}");
+            ConfigError::unsupported(message).about(ConfigPart::Field(field))
+        })
+        .collect()
 }
 
-/// The fields of the table, and whether they refuse the model.
+/// The fields of the table.
 #[cfg(test)]
-pub fn unsupported_fields() -> Vec<(&'static str, bool)> {
-    TABLE.iter().map(|row| (row.field, matches!(row.action, Refuse))).collect()
+pub fn unsupported_fields() -> Vec<&'static str> {
+    TABLE.iter().map(|row| row.field).collect()
 }
 
 #[cfg(test)]

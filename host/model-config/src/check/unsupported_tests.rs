@@ -5,34 +5,21 @@ use super::super::super::testing::parse;
 use super::*;
 
 #[test]
-fn each_unsupported_field_is_refused_or_warned_about() {
-    // Field, whether the model is refused, and a configuration that sets it.
-    for (field, refused, text) in [
-        (
-            "sequence_batching.iterative_sequence",
-            true,
-            "sequence_batching { iterative_sequence: true }",
-        ),
+fn each_unsupported_field_is_refused() {
+    // Field, and a configuration that sets it.
+    for (field, text) in [
+        ("sequence_batching.iterative_sequence", "sequence_batching { iterative_sequence: true }"),
         (
             "sequence_batching.state.use_growable_memory",
-            true,
             "sequence_batching { state { use_growable_memory: true } }",
         ),
-        ("model_repository_agents", true, "model_repository_agents { agents {} }"),
-        ("instance_group.passive", true, "instance_group { passive: true }"),
+        ("model_repository_agents", "model_repository_agents { agents {} }"),
+        ("instance_group.passive", "instance_group { passive: true }"),
     ] {
         let start = format!("'{field}' of model 'm' is not supported yet: ");
-        let message = match check_unsupported(&parse(&format!("name: 'm' {text}"))) {
-            (warnings, errors) if errors.is_empty() => {
-                assert!(!refused && warnings.len() == 1, "{text}: {warnings:?}");
-                warnings[0].message.clone()
-            }
-            (_, errors) => {
-                assert!(refused && errors[0].fault == ConfigFault::Unsupported, "{text}");
-                errors[0].message.clone()
-            }
-        };
-        assert!(message.starts_with(&start), "{message}");
+        let errors = check_unsupported(&parse(&format!("name: 'm' {text}")));
+        assert!(errors[0].fault == ConfigFault::Unsupported, "{text}");
+        assert!(errors[0].message.starts_with(&start), "{}", errors[0].message);
     }
 }
 
@@ -40,7 +27,7 @@ fn each_unsupported_field_is_refused_or_warned_about() {
 fn disabled_features_are_accepted() {
     let text = "name: 'm' response_cache {} model_transaction_policy {} \
                 model_repository_agents {} model_metrics {} optimization {} instance_group {}";
-    assert_eq!(check_unsupported(&parse(text)), (vec![], vec![]));
+    assert_eq!(check_unsupported(&parse(text)), vec![]);
     let decoupled = "name: 'm' model_transaction_policy { decoupled: true }";
-    assert_eq!(check_unsupported(&parse(decoupled)), (vec![], vec![]));
+    assert_eq!(check_unsupported(&parse(decoupled)), vec![]);
 }

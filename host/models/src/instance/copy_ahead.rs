@@ -21,6 +21,9 @@ impl InstanceWorker {
             _ if self.one_at_a_time => {
                 "a batch may contain the next requests of the same sequences"
             }
+            _ if self.queue.needs_grants(self.ordinal) => {
+                "the rate limiter grants resources for one batch at a time"
+            }
             _ if self.decoupled => "its responses are not known when a batch is complete",
             BackendInstance::Isolated(_) => "it is executed by another process",
             BackendInstance::Local(here) => match here.gpu() {

@@ -87,6 +87,11 @@ impl RequestQueue {
         }
     }
 
+    /// Executions of `instance` need grants of the rate limiter.
+    pub fn needs_grants(&self, instance: usize) -> bool {
+        self.lock().instances.limit(instance).is_some()
+    }
+
     /// Takes the batch after the one that `instance` is about to execute, if it is ready and no
     /// other instance could begin it.
     pub fn take_ahead(&self, instance: usize, batch: &mut RequestBatch) -> bool {
