@@ -83,7 +83,7 @@ fn resources_limit_what_executes_at_the_same_time() {
         assert_eq!(
             resources[1],
             json!({ "name": "R", "device": 0, "count": 4, "in_use": 4, "holders":
-                [{ "model": "four", "version": "1", "instance": "four_0_cpu", "count": 4 }] })
+                [{ "model": "four", "version": "1", "instance": "four_0_0_cpu", "count": 4 }] })
         );
         assert_eq!((&resources[0]["name"], &resources[0]["global"]), (&json!("G"), &json!(true)));
         for (sample, value) in [
@@ -139,7 +139,9 @@ fn demands_that_cannot_be_met_are_refused() {
             .model("three", limited("three", &[], &two(global)));
         let server = flags.iter().fold(server, |server, flag| server.flag(*flag));
         let ended = server.refuses_to_start();
-        assert!(ended.stderr.contains(reason), "{flags:?}: {}", ended.stderr);
+        // The log escapes quotes.
+        let log = ended.stderr.replace("\\\"", "\"");
+        assert!(log.contains(reason), "{flags:?}: {log}");
     }
     // The same model with enough for it.
     let server = Server::new()
