@@ -1,3 +1,5 @@
+//! Unit tests of `cache_settings.rs`: start lines with a response cache.
+
 use crate::testing::{error_of, run};
 use std::time::Duration;
 

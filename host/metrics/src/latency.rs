@@ -40,9 +40,12 @@ const SUMMARIES: [SummaryRow; 5] = [
     ),
 ];
 
+/// Name, help, and count and sum of a summary of the response cache.
+type CacheSummaryRow = (&'static str, &'static str, fn(&VersionCounters) -> DurationSum);
+
 /// Of models with a response cache, in place of the first of [`SUMMARIES`]. They follow those of
 /// requests in [`trtserver_base::stats::LatencySummaries`].
-const CACHE_SUMMARIES: [(&str, &str, fn(&VersionCounters) -> DurationSum); 2] = [
+const CACHE_SUMMARIES: [CacheSummaryRow; 2] = [
     (
         "nv_cache_hit_summary_per_model",
         "Summary of cache hit counts/durations per model, in microseconds.",

@@ -1,3 +1,5 @@
+//! Unit tests of `benefit.rs`: windows and pauses on a fake clock.
+
 use super::CacheState::{Off, On, Trial};
 use super::*;
 

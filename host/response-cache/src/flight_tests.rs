@@ -1,3 +1,5 @@
+//! Unit tests of `flight.rs`: followers, results and hand-overs.
+
 use super::*;
 
 fn joined(flight: &Flight<&'static str>, name: &'static str) -> u64 {

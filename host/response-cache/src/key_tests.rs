@@ -1,3 +1,5 @@
+//! Unit tests of `key.rs`: what changes the key of a request, and what does not.
+
 use super::*;
 use bytes::Bytes;
 use trtserver_base::clock::now_ns;

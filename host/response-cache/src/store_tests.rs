@@ -1,3 +1,5 @@
+//! Unit tests of `store.rs` and of its entries: bytes, lifetimes, closed versions.
+
 use super::*;
 use crate::cached_response::{ENTRY_BYTES, OUTPUT_BYTES, ResponseParts};
 use bytes::Bytes;

@@ -146,7 +146,7 @@ impl VersionCache {
                         flights.insert(key, Arc::clone(&flight));
                         drop(flights);
                         let landing = Landing::new(self, key, Some(flight), times.lookup_ns);
-                        return landing.execute(request, executor);
+                        return landing.execute(*request, executor);
                     }
                 }
             }
@@ -235,7 +235,7 @@ fn follow(
     request: InferRequest,
     times: HitTimes,
     executor: &dyn RequestExecutor,
-) -> Result<(u64, Arc<Responder>), InferRequest> {
+) -> Result<(u64, Arc<Responder>), Box<InferRequest>> {
     let responder = Arc::clone(&request.responder);
     responder.queued(times.since_ns);
     let ticket = flight.ticket();
@@ -245,7 +245,7 @@ fn follow(
     // observer.
     let _ = responder.cancel_token.notify(observer, ticket);
     let follower = Follower { request, executor: executor.retained(), times };
-    flight.join(ticket, follower).map_err(|follower| follower.request)?;
+    flight.join(ticket, follower).map_err(|follower| Box::new(follower.request))?;
     Ok((ticket, responder))
 }
 

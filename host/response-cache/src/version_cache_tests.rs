@@ -1,3 +1,5 @@
+//! Unit tests of `version_cache.rs` with an executor that holds requests until the test ends them.
+
 use super::*;
 use crate::benefit::WINDOW;
 use bytes::Bytes;
@@ -305,7 +307,8 @@ fn lost_leader_fails_alone() {
 #[test]
 fn requests_that_are_executed_by_themselves() {
     let f = Fixture::new();
-    let rows: [(&str, fn(&mut InferRequest)); 4] = [
+    type Change = fn(&mut InferRequest);
+    let rows: [(&str, Change); 4] = [
         ("a correlation id", |r| r.sequence.id = CorrelationId::Number(1)),
         ("a start flag", |r| r.sequence.start = true),
         ("an end flag", |r| r.sequence.end = true),
