@@ -84,6 +84,8 @@ structs! {
     extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free, metric_add }
     extensions::BatchPartsExtension => trts_batch_parts_extension { size, begin }
     extensions::ProcessExtension => trts_process_extension { size, restart }
+    extensions::TraceExtension => trts_trace_extension { size, activity, context }
+    extensions::TraceContext => trts_trace_context { trace_id, span_id, sampled, pad, state }
     extensions::HistogramsExtension => trts_histograms_extension { size, histogram_new }
     extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free, memory_report }
     extensions::DeviceExtension => trts_device_extension { size, event_new, event_record, event_wait, event_query, event_destroy, copy, device_fault }

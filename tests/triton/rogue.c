@@ -176,6 +176,20 @@ static Error *add_to_gauge(void)
 }
 
 /* Whether the request is still to be released. */
+/* Adds a point to the trace of a request, and prints its context. */
+static Error *report_trace(TRITONBACKEND_Request *request)
+{
+  TRITONSERVER_InferenceTrace *trace = NULL, *again = NULL;
+  const char *context = NULL;
+  MUST(TRITONBACKEND_RequestTrace(request, &trace));
+  MUST(TRITONBACKEND_RequestTrace(request, &again));
+  if (trace != again) return TRITONSERVER_ErrorNew(CODE_INTERNAL, "two traces");
+  MUST(TRITONSERVER_InferenceTraceReportActivity(trace, now(), "ROGUE_POINT"));
+  MUST(TRITONSERVER_InferenceTraceContext(trace, &context));
+  fprintf(stderr, "rogue: context '%s'\n", context);
+  return NULL;
+}
+
 enum { RELEASE, RELEASED };
 
 static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request)
@@ -185,6 +199,7 @@ static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITO
   int64_t one = 1, negative[2] = {-4, 1}, huge[2] = {1ll << 40, 1ll << 40};
   long local[64] = {0};
   TRITONBACKEND_Response *response = NULL;
+  TRITONSERVER_InferenceTrace *trace = NULL;
 
   COMMAND("null") note(TRITONBACKEND_RequestInputCount(NULL, &count));
   COMMAND("null_result") note(TRITONBACKEND_RequestInputCount(request, NULL));
@@ -339,6 +354,19 @@ static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITO
     note(TRITONBACKEND_ResponseSend(response, FINAL, failure));
     if (failure != NULL) TRITONSERVER_ErrorDelete(failure);
     return RELEASE;
+  }
+  COMMAND("trace") note(report_trace(request));
+  COMMAND("trace_after_release")
+  {
+    note(TRITONBACKEND_RequestTrace(request, &trace));
+    response = begin(request);
+    note(TRITONBACKEND_RequestRelease(request, RELEASE_ALL));
+    note(TRITONSERVER_InferenceTraceReportActivity(trace, now(), "TOO_LATE"));
+    Error *failure = LAST;
+    LAST = NULL;
+    note(TRITONBACKEND_ResponseSend(response, FINAL, failure));
+    if (failure != NULL) TRITONSERVER_ErrorDelete(failure);
+    return RELEASED;
   }
   COMMAND("exit") _exit(3);
   COMMAND("crash") *(volatile int *)8 = 1;

@@ -5,11 +5,12 @@
     reason = "what these tests cannot do is a failure"
 )]
 
+use crate::tokens::{AuthFile, call, send};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::path::Path;
-use trtserver_tests::grpc::INFER;
+use trtserver_tests::grpc::{INFER, STREAM, infer_v1, infer_v2};
 use trtserver_tests::http2::{Client, call_headers, message};
 use trtserver_tests::isolated::isolated;
 use trtserver_tests::{
@@ -205,4 +206,82 @@ fn hangup_opens_the_access_log_anew_and_a_stalled_reader_costs_lines_only() {
     }
     server.poll_until("lines are dropped", |server| server.metrics(dropped) > Some(0.0));
     assert!(server.stop().success());
+}
+
+/// What a line says of a call's caller and outcome: name, status and the beginning of the error.
+fn outcome(line: &Value) -> (Option<&str>, Option<u64>, Option<&str>) {
+    let error = line["error"].as_str().map(|text| &text[..text.len().min(20)]);
+    (line["caller"].as_str(), line["status"].as_u64(), error)
+}
+
+#[test]
+fn lines_name_the_caller_and_refused_calls_have_one_too() {
+    let dir = folder();
+    let log = dir.path().join("access.jsonl");
+    let file = AuthFile::new(
+        "anonymous - read:health\nteam {team} infer,read:*:echo\nslow {slow} infer rate=1\n",
+    );
+    let server = Server::new()
+        .model("echo", probe("echo", &[]))
+        .model("other", probe("other", &[]))
+        .flag(format!("--access-log={}", log.display()))
+        .flag(file.flag())
+        .start();
+    let body = br#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2]}]}"#;
+    let infer = "/v2/models/echo/infer";
+    let lacks = Some("'team' may not do th");
+    let (unknown, no_token) = (Some("the token in header "), Some("expected a token (he"));
+    let http = [
+        (None, "GET", "/v2/health/live", Some("anonymous"), 200, None),
+        (Some("team"), "POST", infer, Some("team"), 200, None),
+        (Some("wrong"), "POST", infer, None, 401, unknown),
+        (None, "POST", infer, Some("anonymous"), 401, no_token),
+        (Some("team"), "POST", "/v2/models/other/infer", Some("team"), 403, lacks),
+        (Some("team"), "POST", "/api/infer/other", Some("team"), 403, lacks),
+        (Some("team"), "GET", "/v2/models", Some("team"), 403, lacks),
+    ];
+    let mut expected = Vec::new();
+    for (name, method, path, caller, status, error) in http {
+        assert_eq!(u64::from(send(server.http(), name, method, path, body).status), status);
+        expected.push((caller, Some(status), error));
+    }
+    for (path, contents) in INFER.into_iter().zip([infer_v2, infer_v1]) {
+        let table = [
+            (Some("team"), "echo", Some("team"), 0, None),
+            (Some("team"), "other", Some("team"), 7, lacks),
+            (Some("wrong"), "echo", None, 16, unknown),
+        ];
+        for (name, model, caller, status, error) in table {
+            let ended = call(&server, name, path, &contents(model, [1.0, 2.0]));
+            assert_eq!(ended.status, Some(status), "{path} {model}");
+            expected.push((caller, Some(status.into()), error));
+        }
+    }
+    for (path, contents) in STREAM.into_iter().zip([infer_v2, infer_v1]) {
+        let ended = call(&server, Some("team"), path, &contents("other", [1.0, 2.0]));
+        assert_eq!(ended.status, Some(0), "{path}");
+        // The request, and the stream.
+        expected.extend([(Some("team"), None, lacks), (Some("team"), Some(0), None)]);
+    }
+    server.poll_until("each has a line", |_| lines(&log).len() == expected.len());
+    // Each attempt takes the turn of its second, or comes too late to be refused.
+    server.poll_until("a request is too fast", |server| {
+        send(server.http(), Some("slow"), "POST", infer, body).status == 429
+    });
+    server.poll_until("a call is too fast", |server| {
+        call(server, Some("slow"), INFER[0], &infer_v2("echo", [1.0, 2.0])).status == Some(8)
+    });
+    assert!(server.stop().success());
+    let found = lines(&log);
+    let mut outcomes: Vec<_> = found.iter().map(outcome).collect();
+    // Two calls one after another may end in the other order.
+    outcomes[..expected.len()].sort();
+    expected.sort();
+    assert_eq!(outcomes[..expected.len()], expected[..]);
+    let fast = Some("'slow' may send 1 re");
+    for status in [429, 8] {
+        assert!(outcomes.contains(&(Some("slow"), Some(status), fast)), "{outcomes:?}");
+    }
+    assert!(found.iter().all(|line| line["peer"].as_str().is_some_and(|p| p.contains(':'))));
+    assert!(found.iter().all(|line| !line.to_string().contains("-token")), "{found:?}");
 }

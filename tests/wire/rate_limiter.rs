@@ -1,6 +1,7 @@
 //! The rate limiter: resources limit what executes at the same time, priorities share it, demands
 //! that cannot be met are refused, and neither nested requests nor changes of models dead-lock.
 //! After the cases of Triton's public suite L0_rate_limiter that need no GPU.
+#![allow(clippy::unwrap_used, reason = "what these tests cannot do is a failure")]
 
 use serde_json::{Value, json};
 use trtserver_tests::control::{Control, assert_ok};

@@ -1,5 +1,6 @@
 //! The response cache: equal requests are answered without an execution, on all endpoints, for local
 //! and isolated models and for ensembles. Cases of Triton's suite L0_response_cache are named.
+#![allow(clippy::unwrap_used, reason = "what these tests cannot do is a failure")]
 
 use serde_json::{Value, json};
 use std::thread;

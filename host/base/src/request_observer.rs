@@ -11,6 +11,9 @@ pub trait RequestObserver: Debug + Send + Sync {
 
     /// The client was authenticated under this name.
     fn caller_named(&self, name: &Arc<str>);
+
+    /// The access check refuses the request, or one within its stream, with this error.
+    fn request_refused(&self, error: &str);
 }
 
 /// An inference that has ended.

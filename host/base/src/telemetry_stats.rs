@@ -1,7 +1,22 @@
-//! What is counted of spans and of the access log: their threads and requests write it, the metrics
+//! What is counted of traces, of spans and of the access log: their threads and requests write it, the metrics
 //! page reads it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters of finished traces.
+#[derive(Debug, Default)]
+pub struct TraceStats {
+    dropped: [AtomicU64; TraceDrop::ALL.len()],
+}
+
+/// Why a finished trace is missing where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceDrop {
+    /// Too many traces waited for the thread of the traces, or for the disk.
+    QueueFull,
+    /// The trace file could not be written.
+    WriteFailed,
+}
 
 /// Counters of the exporter of spans.
 #[derive(Debug, Default)]
@@ -85,6 +100,18 @@ impl ExportFailure {
     }
 }
 
+impl TraceDrop {
+    pub const ALL: [Self; 2] = [Self::QueueFull, Self::WriteFailed];
+
+    /// The label in the metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::WriteFailed => "write_failed",
+        }
+    }
+}
+
 impl LineDrop {
     pub const ALL: [Self; 2] = [Self::QueueFull, Self::WriteFailed];
 
@@ -94,6 +121,20 @@ impl LineDrop {
             Self::QueueFull => "queue_full",
             Self::WriteFailed => "write_failed",
         }
+    }
+}
+
+impl TraceStats {
+    pub fn count_dropped(&self, reason: TraceDrop, traces: u64) {
+        self.dropped[reason as usize].fetch_add(traces, Relaxed);
+    }
+
+    pub fn dropped(&self, reason: TraceDrop) -> u64 {
+        self.dropped[reason as usize].load(Relaxed)
+    }
+
+    pub fn all_dropped(&self) -> u64 {
+        TraceDrop::ALL.iter().map(|reason| self.dropped(*reason)).sum()
     }
 }
 

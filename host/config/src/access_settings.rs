@@ -1,4 +1,4 @@
-//! `--auth-file` and `--control-address`: who may do what, and where.
+//! `--auth-file`, `--control-address` and `--control-grpc-address`: who may do what, and where.
 
 use super::ListenAddress;
 use super::values::FlagValues;
@@ -13,11 +13,26 @@ pub struct AccessSettings {
     pub auth_file: Option<PathBuf>,
     /// Interval at which the file is read again; `None`: on SIGHUP only.
     pub reload_interval: Option<Duration>,
-    /// The listener that alone serves control.
+    /// The listeners that alone serve control, over HTTP and gRPC.
     pub control: Option<ControlAddress>,
+    pub control_grpc: Option<ControlAddress>,
 }
 
-/// Where the control listener listens.
+impl AccessSettings {
+    /// Control is served at listeners of its own.
+    pub fn has_control_listener(&self) -> bool {
+        self.control.is_some() || self.control_grpc.is_some()
+    }
+}
+
+impl ControlAddress {
+    /// The address in a list; none without a listener.
+    pub fn list(control: &Option<Self>) -> &[ListenAddress] {
+        control.as_ref().map(|control| std::slice::from_ref(&control.address)).unwrap_or_default()
+    }
+}
+
+/// Where a control listener listens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlAddress {
     pub address: ListenAddress,
@@ -34,16 +49,20 @@ pub fn access_settings(flags: &GivenFlags, v: &FlagValues) -> Result<AccessSetti
         // Such as of a variable that is not set: without the file everybody may do everything.
         return Err("--auth-file: expected the path of a file, found an empty value".to_owned());
     }
-    let control = v.texts("control-address").pop().filter(|_| given("control-address"));
+    let control = |flag: &str| {
+        let text = v.texts(flag).pop().filter(|_| given(flag));
+        text.map(|text| read_control_address(flag, &text)).transpose()
+    };
     Ok(AccessSettings {
         auth_file,
         reload_interval: v.seconds("auth-reload-secs")?,
-        control: control.map(|text| read_control_address(&text)).transpose()?,
+        control: control("control-address")?,
+        control_grpc: control("control-grpc-address")?,
     })
 }
 
-fn read_control_address(text: &str) -> Result<ControlAddress, String> {
-    let wrong = |e: &str| format!("--control-address={text}: {e}");
+fn read_control_address(flag: &str, text: &str) -> Result<ControlAddress, String> {
+    let wrong = |e: &str| format!("--{flag}={text}: {e}");
     let (host, port) = match text.rsplit_once(':') {
         _ if text.starts_with("unix:") => (text, 0),
         Some((host, port)) => {

@@ -15,13 +15,21 @@ fn control_addresses_are_read() {
         ("[::1]:0", ListenAddress::Host("::1".into()), 0),
         ("unix:/run/control", ListenAddress::Unix("/run/control".into()), 0),
     ] {
-        let settings = read(&[&format!("--control-address={text}")]).unwrap();
-        assert_eq!(settings.access.control, Some(ControlAddress { address, port }), "{text}");
-        // The control listener alone takes load requests, and other machines cannot reach it.
-        assert!(settings.allow_uploaded_code, "{text}");
+        let control = Some(ControlAddress { address, port });
+        let http = read(&[&format!("--control-address={text}")]).unwrap();
+        assert_eq!((&http.access.control, &http.access.control_grpc), (&control, &None), "{text}");
+        let grpc = read(&[&format!("--control-grpc-address={text}")]).unwrap();
+        assert_eq!((&grpc.access.control, &grpc.access.control_grpc), (&None, &control), "{text}");
+        for settings in [http, grpc] {
+            assert!(settings.access.has_control_listener());
+            // The control listener alone takes load requests, and other machines cannot reach it.
+            assert!(settings.allow_uploaded_code, "{text}");
+        }
     }
+    let open = "--control-grpc-address=0.0.0.0:9000";
     assert!(!read(&["--control-address=0.0.0.0:9000"]).unwrap().allow_uploaded_code);
-    assert_eq!(read(&[]).unwrap().access.control, None);
+    assert!(!read(&["--control-address=unix:/run/c", open]).unwrap().allow_uploaded_code);
+    assert!(!read(&[]).unwrap().access.has_control_listener());
 }
 
 #[test]
@@ -39,6 +47,15 @@ fn values_that_cannot_be_used_are_refused() {
         (
             &["--control-address=127.0.0.1:8000"],
             "--control-address has the port of another listener",
+        ),
+        (&["--control-grpc-address=host"], "--control-grpc-address=host: expected HOST:PORT"),
+        (
+            &["--control-grpc-address=127.0.0.1:8001"],
+            "--control-grpc-address has the port of another listener",
+        ),
+        (
+            &["--control-address=127.0.0.1:7000", "--control-grpc-address=127.0.0.1:7000"],
+            "--control-grpc-address has the port of another listener",
         ),
         (
             &["--control-address=unix:/run/c", "--http-address=unix:/run/c"],

@@ -1,6 +1,6 @@
 //! Settings from the values of flags.
 
-use super::access_settings::{AccessSettings, access_settings};
+use super::access_settings::{AccessSettings, ControlAddress, access_settings};
 use super::address::{grpc_addresses_beside, parse_addresses};
 use super::backend_config::backend_config;
 use super::cache_settings::cache_settings;
@@ -183,9 +183,13 @@ fn are_loads_private(
     !served || has_key || addresses.iter().all(ListenAddress::is_local)
 }
 
-/// Whether no other machine can send load requests to the control listener; `None` without one.
+/// Whether no other machine can send load requests to the control listeners; `None` without one.
 fn is_control_private(access: &AccessSettings) -> Option<bool> {
-    access.control.as_ref().map(|control| control.address.is_local())
+    let listeners = [&access.control, &access.control_grpc];
+    let is_local = |address: &ListenAddress| address.is_local();
+    access
+        .has_control_listener()
+        .then(|| listeners.into_iter().flat_map(ControlAddress::list).all(is_local))
 }
 
 fn header_forward(flag: &str, v: &FlagValues) -> Result<Option<HeaderPattern>, String> {

@@ -107,6 +107,7 @@ fn defaults() -> ServerSettings {
             auth_file: None,
             reload_interval: Some(Duration::from_secs(10)),
             control: None,
+            control_grpc: None,
         },
         ui: true,
         http_header_forward: None,

@@ -1,6 +1,6 @@
 //! Settings that exclude each other.
 
-use super::{ListenAddress, ServerSettings};
+use super::{ControlAddress, ListenAddress, ServerSettings};
 
 /// Refuses settings that are each valid but exclude each other. The first four texts are those of
 /// Triton.
@@ -10,10 +10,8 @@ pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
     let grpc = PortUse::from_listener(s.allow_grpc, &s.grpc_addresses, Some(s.grpc_port));
     let metrics =
         PortUse::from_listener(s.allow_metrics, &s.metrics_addresses, Some(s.metrics_port));
-    let control = s.access.control.as_ref();
-    let control_addresses = control.map(|control| std::slice::from_ref(&control.address));
-    let control_addresses = control_addresses.unwrap_or_default();
-    let control = PortUse::from_listener(true, control_addresses, control.map(|c| c.port));
+    let control = PortUse::from_control(&s.access.control);
+    let control_grpc = PortUse::from_control(&s.access.control_grpc);
     let same =
         |a: Option<PortUse<'_>>, b: Option<PortUse<'_>>| a.zip(b).is_some_and(|(a, b)| a.meets(&b));
     let error = if s.model_repositories.is_empty() {
@@ -28,6 +26,11 @@ pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
         "The server cannot serve health on the port used for gRPC requests or metrics"
     } else if [http, grpc, metrics, health].into_iter().any(|other| same(control, other)) {
         "--control-address has the port of another listener: control needs one of its own"
+    } else if [http, grpc, metrics, health, control]
+        .into_iter()
+        .any(|other| same(control_grpc, other))
+    {
+        "--control-grpc-address has the port of another listener: control over gRPC needs one of its own"
     } else if s.http_metrics && !s.allow_metrics {
         "--http-metrics and --allow-metrics=false contradict each other: without metrics there is no page to serve"
     } else if s.http_metrics && !s.allow_http {
@@ -56,6 +59,12 @@ impl<'a> PortUse<'a> {
         addresses.iter().any(ListenAddress::is_host).then_some(Self { port, addresses })
     }
 
+    /// Of a control listener, if there is one.
+    fn from_control(control: &'a Option<ControlAddress>) -> Option<Self> {
+        let port = control.as_ref().map(|control| control.port);
+        Self::from_listener(true, ControlAddress::list(control), port)
+    }
+
     /// One port at different addresses serves two listeners.
     fn meets(&self, other: &Self) -> bool {
         let meets = |own: &ListenAddress| other.addresses.iter().any(|of| own.shares_host(of));
@@ -65,13 +74,13 @@ impl<'a> PortUse<'a> {
 
 /// A Unix socket that two listeners would open.
 fn shared_socket(s: &ServerSettings) -> Option<&ListenAddress> {
-    let control = s.access.control.as_ref().map(|control| std::slice::from_ref(&control.address));
     let listeners = [
         (s.allow_http, &s.http_addresses[..]),
         (true, &s.health_addresses),
         (s.allow_grpc, &s.grpc_addresses),
         (s.allow_metrics, &s.metrics_addresses),
-        (true, control.unwrap_or_default()),
+        (true, ControlAddress::list(&s.access.control)),
+        (true, ControlAddress::list(&s.access.control_grpc)),
     ];
     let served = listeners.into_iter().filter(|(on, _)| *on).flat_map(|(_, addresses)| addresses);
     let mut sockets: Vec<_> = served.filter(|address| !address.is_host()).collect();

@@ -86,7 +86,7 @@ impl<'a> AcceptedRequest<&'a FrontendContext> {
             Ok(header) => (header, None),
             Err(error) => (InferRequestHeader::default(), Some(error)),
         };
-        let trace = ctx.tracer.begin(wire, &served.name, received_ns, || trace_context);
+        let trace = ctx.begin_trace(wire, &served.name, received_ns, || trace_context);
         let call = Self { ctx, served, header, received_ns, trace };
         if let Some(error) = unreadable {
             return Err(call.refuse(error));

@@ -1,7 +1,7 @@
 //! Encodes requests for a child process: metadata in the message, tensors in the arena.
 
 use super::messages::{
-    DestinationMessage, ExecuteBatch, InputMessage, RequestMessage, RequestStream,
+    DestinationMessage, ExecuteBatch, InputMessage, RequestMessage, RequestStream, TraceMessage,
 };
 use super::{params, regions};
 use std::sync::Arc;
@@ -102,6 +102,10 @@ pub fn encode_request(
         queued_ns: request.responder.queued_ns(),
         deadline_ns: request.deadline_ns,
         timeout_us: request.timeout_us,
+        trace: request.responder.trace().map(|trace| {
+            let context = trace.outgoing_context();
+            TraceMessage { parent: context.traceparent(), state: context.state }
+        }),
         inputs: inputs(request, signature, arena, gpu),
         destinations: destinations(request, states, gpu),
         requested_outputs: requested_outputs(request, states),

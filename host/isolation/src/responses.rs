@@ -149,7 +149,8 @@ impl Responses {
         response: ResponseMessage,
         is_reader: bool,
     ) -> Result<(), String> {
-        let ResponseMessage { key, last, data, failure, times, execution_ns, part } = response;
+        let ResponseMessage { key, last, data, failure, times, execution_ns, part, activities } =
+            response;
         let last = last || failure.is_some();
         let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
         // All outputs are read first, so that their references are released also after an error.
@@ -173,6 +174,11 @@ impl Responses {
         let completes = is_reader && last && outstanding.is_empty();
         let _completes = completes.then(InlineCompletion::grant);
         let responder = &target.responder;
+        if let Some(trace) = responder.trace() {
+            // The child is not trusted; the trace limits names and their number.
+            let now = now_ns();
+            activities.iter().for_each(|it| trace.report(&it.name, it.at_ns.min(now)));
+        }
         if let (Some(execution), Some(part)) = (responder.execution(), part)
             && !responder.is_in_part()
         {

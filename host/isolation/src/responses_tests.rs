@@ -335,6 +335,7 @@ fn response(right: &OutputMessage) -> impl Strategy<Value = ResponseMessage> + u
             times,
             execution_ns: 1,
             part,
+            activities: Vec::new(),
         })
 }
 

@@ -1,21 +1,23 @@
-//! Spans and lines of the access log: how many left the server, and how many were lost.
+//! Traces, spans and lines of the access log: how many left the server, and how many were lost.
 
 use super::family::{FamilyBuilder, Labels};
 use prometheus::proto::MetricFamily;
 use std::sync::Arc;
 use trtserver_base::telemetry_stats::{
-    AccessLogStats, ExportFailure, LineDrop, SpanDrop, SpanStats,
+    AccessLogStats, ExportFailure, LineDrop, SpanDrop, SpanStats, TraceDrop, TraceStats,
 };
 
 /// Counters of what the server tells of its requests; each `None` where it is switched off.
 #[derive(Clone, Debug, Default)]
 pub struct TelemetryStats {
+    /// Always there: traces can be asked for at any time.
+    pub traces: Arc<TraceStats>,
     pub spans: Option<Arc<SpanStats>>,
     pub access_log: Option<Arc<AccessLogStats>>,
 }
 
 pub fn telemetry_families(stats: &TelemetryStats) -> Vec<MetricFamily> {
-    let mut families = Vec::new();
+    let mut families = vec![trace_family(&stats.traces)];
     if let Some(spans) = &stats.spans {
         families.extend(span_families(spans));
     }
@@ -27,6 +29,17 @@ pub fn telemetry_families(stats: &TelemetryStats) -> Vec<MetricFamily> {
 
 fn reason(name: &str) -> Labels {
     Labels::from([("reason".to_owned(), name.to_owned())])
+}
+
+fn trace_family(traces: &TraceStats) -> MetricFamily {
+    let mut dropped = FamilyBuilder::counter(
+        "trtserver_traces_dropped_total",
+        "Traces of requests that were lost, by reason",
+    );
+    for why in TraceDrop::ALL {
+        dropped.put(&reason(why.name()), traces.dropped(why) as f64);
+    }
+    dropped.done()
 }
 
 fn span_families(spans: &SpanStats) -> [MetricFamily; 3] {

@@ -11,6 +11,7 @@ use crate::sampling::SampledBy;
 use crate::tensor_text::{dims_text, elements_text};
 use crate::tracer::Tracer;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Error;
@@ -18,6 +19,8 @@ use trtserver_base::stats::BatchExecution;
 
 /// Most spans of one trace; later ones are dropped.
 const MAX_SPANS: usize = 1024;
+/// Longest name that a backend gives a point in time.
+const MAX_ACTIVITY: usize = 256;
 /// Longest text of an error.
 const MAX_MESSAGE: usize = 1024;
 
@@ -39,6 +42,8 @@ pub struct TraceOrigin {
     pub received_ns: u64,
     pub context: Option<Box<TraceContext>>,
     pub sampled: Option<SampledBy>,
+    /// The context of the model's span, if another process has the trace.
+    pub model_context: Option<Box<TraceContext>>,
 }
 
 #[derive(Default)]
@@ -52,21 +57,28 @@ struct ActiveState {
     /// It has its final response or its error.
     ended: bool,
     status: Option<u16>,
-    principal: Option<Arc<str>>,
+    /// When the response was sent.
+    sent_ns: Option<u64>,
+    caller: Option<Arc<str>>,
 }
 
 impl ActiveTrace {
-    pub(crate) fn new(tracer: Arc<Tracer>, id: u64, start: TraceOrigin, model: &str) -> Arc<Self> {
-        let span = RequestSpan { id, model: Arc::from(model), ..RequestSpan::default() };
+    pub(crate) fn new(
+        tracer: Arc<Tracer>,
+        id: u64,
+        start: TraceOrigin,
+        model: &Arc<str>,
+    ) -> Arc<Self> {
+        let span = RequestSpan { id, model: Arc::clone(model), ..RequestSpan::default() };
         let state = Mutex::new(ActiveState { span, ..ActiveState::default() });
         Arc::new(Self { id, root: None, start, tracer, state })
     }
 
     /// The trace of a request that is made for this one.
-    pub fn child(self: &Arc<Self>, model: &str) -> Arc<Self> {
+    pub fn child(self: &Arc<Self>, model: &Arc<str>) -> Arc<Self> {
         let id = self.tracer.next_id();
         let span =
-            RequestSpan { id, parent_id: self.id, model: Arc::from(model), ..Default::default() };
+            RequestSpan { id, parent_id: self.id, model: Arc::clone(model), ..Default::default() };
         let state = Mutex::new(ActiveState { span, ..ActiveState::default() });
         let root = Some(Arc::clone(self.root.as_ref().unwrap_or(self)));
         let start = TraceOrigin { context: None, ..self.start.clone() };
@@ -84,6 +96,9 @@ impl ActiveTrace {
 
     /// The context for what is done for this request: its model's span is the parent.
     pub fn outgoing_context(&self) -> TraceContext {
+        if let Some(context) = &self.start.model_context {
+            return (**context).clone();
+        }
         let ids = self.tracer.trace_ids();
         let root = self.root.as_deref().unwrap_or(self);
         let caller = self.context();
@@ -93,6 +108,31 @@ impl ActiveTrace {
             sampled: self.start.sampled.is_some(),
             state: caller.map(|caller| caller.state.clone()).unwrap_or_default(),
         }
+    }
+
+    /// The `tracestate` that goes with [`ActiveTrace::outgoing_context`]; empty without one.
+    pub fn trace_state(&self) -> &str {
+        let context = self.start.model_context.as_deref().or_else(|| self.context());
+        context.map_or("", |context| &context.state)
+    }
+
+    /// A backend reports a point in time under this name.
+    pub fn report(&self, name: &str, ns: u64) {
+        let name = &name[..name.floor_char_boundary(MAX_ACTIVITY)];
+        self.note(Activity::Custom(name.into()), ns);
+    }
+
+    /// Removes what backends have reported: name and time. For the process that has the trace.
+    pub fn take_reported(&self) -> Vec<(Box<str>, u64)> {
+        let mut reported = Vec::new();
+        self.state.lock().span.timestamps.retain(|(activity, ns)| match activity {
+            Activity::Custom(name) => {
+                reported.push((std::mem::take(name), *ns));
+                false
+            }
+            _ => true,
+        });
+        reported
     }
 
     /// Contents of tensors are recorded.
@@ -125,7 +165,7 @@ impl ActiveTrace {
         let now = now_ns();
         let mut state = self.state.lock();
         state.span.version = version;
-        state.span.request_id = cut(request_id, MAX_ID);
+        state.span.identify(request_id);
         state.span.rows = rows;
         state.input_bytes = input_bytes;
         state.note(Activity::RequestStart, now);
@@ -136,9 +176,8 @@ impl ActiveTrace {
         self.state.lock().span.batch = Some(Arc::clone(batch));
     }
 
-    /// A response with tensors of `bytes` bytes goes to the frontend.
-    pub fn responded(&self, bytes: u64) {
-        let now = now_ns();
+    /// A response with tensors of `bytes` bytes goes to the frontend, at `now`.
+    pub fn responded(&self, bytes: u64, now: u64) {
         let mut state = self.state.lock();
         state.span.responses = state.span.responses.saturating_add(1);
         state.output_bytes += bytes;
@@ -147,15 +186,15 @@ impl ActiveTrace {
         }
     }
 
-    /// The request has its final response or an error. It was queued at `queued_ns` (0 = never) and
+    /// The request has its final response or an error, at `now`. It was queued at `queued_ns` (0 = never) and
     /// executed as `execution`.
     pub fn finished(
         &self,
         error: Option<&Error>,
         queued_ns: u64,
         execution: Option<&BatchExecution>,
+        now: u64,
     ) {
-        let now = now_ns();
         let mut state = self.state.lock();
         if queued_ns != 0 {
             state.note(Activity::QueueStart, queued_ns);
@@ -180,7 +219,7 @@ impl ActiveTrace {
 
     /// The client's request id, as soon as it was read.
     pub fn identified(&self, request_id: &str) {
-        self.state.lock().span.request_id = cut(request_id, MAX_ID);
+        self.state.lock().span.identify(request_id);
     }
 
     /// The request was refused before it went to its model.
@@ -189,8 +228,8 @@ impl ActiveTrace {
     }
 
     /// The client was authenticated under this name.
-    pub fn set_principal(&self, name: &Arc<str>) {
-        self.state.lock().principal = Some(Arc::clone(name));
+    pub fn set_caller(&self, name: &Arc<str>) {
+        self.state.lock().caller = Some(Arc::clone(name));
     }
 
     /// A response with this status is being sent. The result is dropped once it was.
@@ -225,6 +264,16 @@ impl ActiveTrace {
     }
 }
 
+impl RequestSpan {
+    fn identify(&mut self, request_id: &str) {
+        // It is known twice of most requests.
+        let request_id = &request_id[..request_id.floor_char_boundary(MAX_ID)];
+        if self.request_id != request_id {
+            request_id.clone_into(&mut self.request_id);
+        }
+    }
+}
+
 impl ActiveState {
     fn note(&mut self, activity: Activity, ns: u64) {
         if self.span.timestamps.len() < MAX_TIMESTAMPS {
@@ -249,10 +298,12 @@ impl Drop for ActiveTrace {
             }
             return;
         }
-        let mut spans = Vec::with_capacity(1 + state.children.len());
+        let mut spans = SmallVec::new();
         spans.push(state.span);
         spans.extend(state.children);
-        let TraceOrigin { wire, received_ns, context, sampled } = self.start.clone();
+        let wire = self.start.wire;
+        let received_ns = self.start.received_ns;
+        let (context, sampled) = (self.start.context.take(), self.start.sampled.take());
         let levels = sampled.as_ref().map(SampledBy::levels);
         let trace = RequestTrace {
             spans,
@@ -262,12 +313,12 @@ impl Drop for ActiveTrace {
             sampled: levels,
             reason: TraceReason::Sampled,
             start_ns: received_ns,
-            end_ns: now_ns(),
+            end_ns: state.sent_ns.unwrap_or_else(now_ns),
             unix_offset_ns: 0,
             status: state.status,
             input_bytes: state.input_bytes,
             output_bytes: state.output_bytes,
-            principal: state.principal,
+            caller: state.caller,
         };
         self.tracer.finish(trace, sampled);
     }
@@ -282,7 +333,10 @@ impl Drop for SendTrace {
             true => Activity::HttpSendEnd,
             false => Activity::GrpcSendEnd,
         };
-        self.0.note(activity, now_ns());
+        let now = now_ns();
+        let mut state = self.0.state.lock();
+        state.note(activity, now);
+        state.sent_ns = Some(now);
     }
 }
 

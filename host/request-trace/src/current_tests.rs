@@ -7,7 +7,7 @@ use std::time::Duration;
 use trtserver_config::TraceConfig;
 
 fn trace(tracer: &Arc<Tracer>) -> Arc<ActiveTrace> {
-    tracer.begin(TraceWire::V2Http, "m", 0, || None).unwrap()
+    tracer.begin(TraceWire::V2Http, &"m".into(), 0, || None).unwrap()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn scopes_end_and_processes_have_one_parent_or_none() {
     assert_eq!(only(), Some(a.id()));
     remote.add(&b);
     assert_eq!(only(), None);
-    a.finished(None, 0, None);
+    a.finished(None, 0, None, 0);
     assert_eq!(only(), Some(b.id()));
     drop(b);
     assert_eq!(only(), None);

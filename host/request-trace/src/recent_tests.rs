@@ -7,7 +7,8 @@ use crate::request_trace::{RequestSpan, TraceWire};
 fn trace(id: u64, request_id: &str, reason: TraceReason) -> Arc<RequestTrace> {
     let context = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     Arc::new(RequestTrace {
-        spans: vec![RequestSpan { id, request_id: request_id.to_owned(), ..Default::default() }],
+        spans: vec![RequestSpan { id, request_id: request_id.to_owned(), ..Default::default() }]
+            .into(),
         wire: TraceWire::V2Http,
         ids: Default::default(),
         context: (id == 9).then(|| TraceContext::parse(context, None).map(Box::new)).flatten(),
@@ -19,7 +20,7 @@ fn trace(id: u64, request_id: &str, reason: TraceReason) -> Arc<RequestTrace> {
         status: None,
         input_bytes: 0,
         output_bytes: 0,
-        principal: None,
+        caller: None,
     })
 }
 

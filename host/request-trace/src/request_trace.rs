@@ -16,7 +16,7 @@ use trtserver_base::error::Code;
 pub struct RequestTrace {
     /// The client's request (parent id 0), then the steps of ensembles and nested requests in the
     /// order in which they ended. Never empty.
-    pub spans: Vec<RequestSpan>,
+    pub spans: SmallVec<[RequestSpan; 1]>,
     /// Where the request came from.
     pub wire: TraceWire,
     /// W3C context that the client sent.
@@ -32,7 +32,7 @@ pub struct RequestTrace {
     pub start_ns: u64,
     /// When the response was sent, or the request was given up.
     pub end_ns: u64,
-    /// Unix time in nanoseconds minus the monotonic clock, measured at the end.
+    /// Unix time in nanoseconds minus the monotonic clock, measured after the end.
     pub unix_offset_ns: i64,
     /// HTTP status or gRPC status code of the response; `None` if none was sent.
     pub status: Option<u16>,
@@ -40,7 +40,7 @@ pub struct RequestTrace {
     pub input_bytes: u64,
     pub output_bytes: u64,
     /// Under which name the client was authenticated.
-    pub principal: Option<Arc<str>>,
+    pub caller: Option<Arc<str>>,
 }
 
 /// Why a trace is kept.
@@ -127,12 +127,13 @@ pub const MAX_TENSOR_BYTES: usize = 4 << 20;
 pub struct BatchFacts {
     /// Unique among the batches of the process.
     pub number: u64,
-    pub instance: String,
+    pub instance: Arc<str>,
     pub requests: u32,
     pub rows: u32,
     /// Why it was closed, as the metrics name it.
     pub close_reason: &'static str,
     /// Request ids of its requests, at most [`MAX_MATES`]; an empty text for those without one.
+    /// Empty for a single request.
     pub request_ids: Vec<String>,
 }
 

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Result;
+use trtserver_base::telemetry_stats::{TraceDrop, TraceStats};
 use trtserver_config::{TraceConfig, TraceMode};
 
 /// Finished traces that wait for the thread; further ones are dropped and counted.
@@ -76,7 +77,7 @@ pub struct Tracer {
     sinks: Vec<Box<dyn TraceSink>>,
     recent: RecentTraces,
     ids: AtomicU64,
-    dropped: AtomicU64,
+    stats: Arc<TraceStats>,
     queue: OnceLock<SyncSender<FinishedTrace>>,
     stopping: AtomicBool,
     worker: Mutex<Option<thread::JoinHandle<()>>>,
@@ -103,7 +104,9 @@ impl Tracer {
         }
         let file = Some(&config.file).filter(|name| !name.is_empty());
         let file = file.filter(|_| config.mode == TraceMode::Triton);
-        let file = file.map(|name| Arc::new(TraceFile::new(Path::new(name))));
+        let stats: Arc<TraceStats> = Arc::default();
+        let file = file.map(|name| TraceFile::new(Path::new(name), Arc::clone(&stats)));
+        let file = file.map(Arc::new);
         let target = TraceTarget {
             file: file.clone(),
             without_file: config.mode == TraceMode::OpenTelemetry || config.recent.is_some(),
@@ -124,7 +127,7 @@ impl Tracer {
             sinks,
             recent: RecentTraces::new(config.recent.unwrap_or(TraceConfig::DEFAULT_RECENT)),
             ids: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
+            stats,
             queue: OnceLock::new(),
             stopping: AtomicBool::new(false),
             worker: Mutex::default(),
@@ -144,14 +147,14 @@ impl Tracer {
     pub fn begin(
         self: &Arc<Self>,
         wire: TraceWire,
-        model: &str,
+        model: &Arc<str>,
         received_ns: u64,
         context: impl FnOnce() -> Option<Box<TraceContext>>,
     ) -> Option<Arc<ActiveTrace>> {
         if !self.active.load(Relaxed) {
             return None;
         }
-        self.begin_active(wire, model, received_ns, context())
+        self.begin_active(wire, model, received_ns, context)
     }
 
     /// Something may be traced.
@@ -164,30 +167,63 @@ impl Tracer {
     fn begin_active(
         self: &Arc<Self>,
         wire: TraceWire,
-        model: &str,
+        model: &Arc<str>,
         received_ns: u64,
-        context: Option<Box<TraceContext>>,
+        context: impl FnOnce() -> Option<Box<TraceContext>>,
     ) -> Option<Arc<ActiveTrace>> {
         let table = self.table.load();
         let setting = table.find(model);
-        let id = self.next_id();
-        let decided = match self.mode {
-            TraceMode::Triton => None,
+        let mut number = None;
+        let (sampled, context) = match self.mode {
+            // The caller's context decides nothing, so it is read for traced requests only.
+            TraceMode::Triton => {
+                let sampled = setting.sample(false);
+                if !self.records(sampled.as_ref()) {
+                    return None;
+                }
+                (sampled, context())
+            }
             TraceMode::OpenTelemetry => {
+                let context = context();
                 let caller_records = context.as_ref().map(|context| context.sampled);
-                self.sampler.decide(caller_records, || self.trace_ids.trace_id(id))
+                let trace_id =
+                    || self.trace_ids.trace_id(*number.get_or_insert_with(|| self.next_id()));
+                let sampled = match self.sampler.decide(caller_records, trace_id) {
+                    Some(false) => None,
+                    Some(true) => setting.sample(true),
+                    None => setting.sample(false),
+                };
+                if !self.records(sampled.as_ref()) {
+                    return None;
+                }
+                (sampled, context)
             }
         };
-        let sampled = match decided {
-            Some(false) => None,
-            Some(true) => setting.sample(true),
-            None => setting.sample(false),
-        };
-        if sampled.is_none() && self.slow_ns.is_none() && !self.all {
-            return None;
-        }
-        let origin = TraceOrigin { wire, received_ns, context, sampled };
+        let id = number.unwrap_or_else(|| self.next_id());
+        let origin = TraceOrigin { wire, received_ns, context, sampled, model_context: None };
         Some(ActiveTrace::new(Arc::clone(self), id, origin, model))
+    }
+
+    /// Stands for the trace of a request that this process executes for another one, which has the
+    /// trace: it only collects what the backend reports.
+    pub fn begin_remote(
+        self: &Arc<Self>,
+        model: &Arc<str>,
+        context: TraceContext,
+    ) -> Arc<ActiveTrace> {
+        let origin = TraceOrigin {
+            wire: TraceWire::Nested,
+            received_ns: 0,
+            context: None,
+            sampled: None,
+            model_context: Some(Box::new(context)),
+        };
+        ActiveTrace::new(Arc::clone(self), 0, origin, model)
+    }
+
+    /// A request is recorded, given the setting that has sampled it.
+    fn records(&self, sampled: Option<&SampledBy>) -> bool {
+        sampled.is_some() || self.slow_ns.is_some() || self.all
     }
 
     pub(crate) fn trace_ids(&self) -> &TraceIds {
@@ -211,16 +247,16 @@ impl Tracer {
         if trace.sampled.is_none() && trace.reason == TraceReason::Sampled && !self.all {
             return;
         }
-        trace.unix_offset_ns = unix_offset_ns();
         let Some(queue) = self.queue.get() else { return };
         if queue.try_send((Arc::new(trace), sampled)).is_err() {
-            self.dropped.fetch_add(1, Relaxed);
+            self.stats.count_dropped(TraceDrop::QueueFull, 1);
         }
     }
 
-    /// Traces that were dropped because the thread did not keep up, or the disk did not.
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Relaxed) + self.file.as_ref().map_or(0, |file| file.dropped())
+    /// Counts traces that were dropped because the thread or the disk did not keep up, or the disk
+    /// failed.
+    pub fn stats(&self) -> &Arc<TraceStats> {
+        &self.stats
     }
 
     pub fn recent(&self) -> &RecentTraces {
@@ -286,7 +322,13 @@ impl Tracer {
     fn run(&self, queue: &Receiver<FinishedTrace>) {
         loop {
             let stopping = self.stopping.load(Relaxed);
-            while let Ok((trace, sampled)) = queue.try_recv() {
+            // Once for all of them: the clocks hardly drift apart in an interval.
+            let offset = unix_offset_ns();
+            while let Ok((mut trace, sampled)) = queue.try_recv() {
+                // Nobody else has it yet.
+                if let Some(trace) = Arc::get_mut(&mut trace) {
+                    trace.unix_offset_ns = offset;
+                }
                 self.deliver(&trace, sampled);
             }
             if stopping {

@@ -36,7 +36,7 @@ fn sampling(rate: u32) -> TraceConfig {
 
 fn begin(tracer: &Arc<Tracer>, context: Option<&str>) -> Option<Arc<ActiveTrace>> {
     let context = || context.and_then(|text| TraceContext::parse(text.as_bytes(), None));
-    tracer.begin(TraceWire::V2Http, "m", now_ns(), || context().map(Box::new))
+    tracer.begin(TraceWire::V2Http, &"m".into(), now_ns(), || context().map(Box::new))
 }
 
 #[test]
@@ -52,12 +52,12 @@ fn a_trace_ends_with_its_last_reference() {
     let trace = begin(&tracer, None).unwrap();
     trace.received(now_ns());
     trace.submitted(3, "id\n", 2, 64);
-    let step = trace.child("step");
+    let step = trace.child(&"step".into());
     step.submitted(1, "id\n", 2, 64);
-    step.finished(None, 5, None);
+    step.finished(None, 5, None, now_ns());
     let sending = trace.sending(200);
-    trace.responded(16);
-    trace.finished(None, 0, None);
+    trace.responded(16, now_ns());
+    trace.finished(None, 0, None, now_ns());
     drop((trace, step));
     assert!(finished.try_recv().is_err());
     drop(sending);
@@ -153,7 +153,7 @@ fn files_are_written_by_log_frequency_and_count() {
         let tracer = Tracer::new(&TraceConfig { file, ..config.clone() }, Vec::new());
         for _ in 0..requests {
             let trace = begin(&tracer, None);
-            trace.iter().for_each(|trace| trace.finished(None, 0, None));
+            trace.iter().for_each(|trace| trace.finished(None, 0, None, now_ns()));
         }
         tracer.stop();
         let mut found: Vec<(String, usize)> = std::fs::read_dir(folder.path())
@@ -169,7 +169,7 @@ fn files_are_written_by_log_frequency_and_count() {
         found.sort();
         let expected: Vec<_> = expected.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
         assert_eq!(found, expected, "{:?}", config.values);
-        assert_eq!(tracer.dropped(), 0);
+        assert_eq!(tracer.stats().all_dropped(), 0);
     }
 }
 
@@ -186,7 +186,7 @@ fn a_new_setting_traces_from_the_next_request_on() {
     assert!(begin(&tracer, None).is_none());
     tracer.update("m", &update).unwrap();
     assert!(begin(&tracer, None).is_some());
-    let other = tracer.begin(TraceWire::V1Http, "other", 0, || None);
+    let other = tracer.begin(TraceWire::V1Http, &"other".into(), 0, || None);
     assert!(other.is_none());
     tracer.update("m", &SettingUpdate { levels: Some(SettingChange::Clear), ..update }).unwrap();
     assert!(begin(&tracer, None).is_none());

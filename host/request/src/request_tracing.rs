@@ -6,6 +6,7 @@ use super::response::InferResponse;
 use super::tensor::Shape;
 use super::{InferRequest, ModelSignature, TensorData};
 use std::sync::Arc;
+use trtserver_base::clock::now_ns;
 use trtserver_base::error::Result;
 use trtserver_base::request_id::RequestId;
 use trtserver_base::stats::CLOSE_REASONS;
@@ -30,20 +31,24 @@ pub fn trace_submission(trace: &ActiveTrace, request: &InferRequest, version: i6
 pub fn trace_batch(
     requests: &[InferRequest],
     number: u64,
-    instance: &str,
+    instance: &Arc<str>,
     close_reason: Option<usize>,
 ) -> Option<TraceScope> {
     let clients = || requests.iter().filter(|request| request.context().is_counted());
     let id = |request: &InferRequest| {
         request.id[..request.id.floor_char_boundary(MAX_MATE_ID)].to_owned()
     };
+    let count = clients().count();
     let facts = Arc::new(BatchFacts {
         number,
-        instance: instance.to_owned(),
-        requests: clients().count() as u32,
+        instance: Arc::clone(instance),
+        requests: count as u32,
         rows: clients().map(|request| request.context().batch).sum(),
         close_reason: close_reason.and_then(|i| CLOSE_REASONS.get(i).copied()).unwrap_or_default(),
-        request_ids: clients().take(MAX_MATES).map(id).collect(),
+        request_ids: match count {
+            0 | 1 => Vec::new(),
+            _ => clients().take(MAX_MATES).map(id).collect(),
+        },
     });
     for request in requests {
         if let Some(trace) = request.responder.trace() {
@@ -56,10 +61,10 @@ pub fn trace_batch(
     traces.next().is_none().then(|| enter_trace(only))
 }
 
-/// A response that others follow.
+/// A response that others follow, at `now`.
 #[cold]
-pub fn trace_response(trace: &ActiveTrace, response: &InferResponse) {
-    trace.responded(response.byte_size() as u64);
+pub fn trace_response(trace: &ActiveTrace, response: &InferResponse, now: u64) {
+    trace.responded(response.byte_size() as u64, now);
     if trace.wants_tensors() {
         for output in &response.outputs {
             let (name, dtype) = (&output.name, output.dtype.v2_name());
@@ -75,14 +80,16 @@ pub fn trace_end(
     responder: &Responder,
     result: &Result<Option<InferResponse>>,
 ) {
+    let now = now_ns();
     if let Ok(Some(response)) = result {
-        trace_response(trace, response);
+        trace_response(trace, response, now);
     }
     let execution = responder.counted_execution();
     trace.finished(
         result.as_ref().err(),
         responder.queued_ns(),
         execution.as_deref().map(|e| &**e),
+        now,
     );
 }
 

@@ -159,7 +159,7 @@ impl Responder {
             return Err(fault);
         }
         if let Some(trace) = self.trace() {
-            request_tracing::trace_response(trace, &response);
+            request_tracing::trace_response(trace, &response, now_ns());
         }
         self.channel.send(response)
     }

@@ -258,7 +258,7 @@ impl Server {
                 tls: tls.stats(),
                 access: stats,
                 clients,
-                telemetry: telemetry.stats(),
+                telemetry: telemetry.stats(&context.tracer),
                 load: Arc::clone(&context.load_reporter),
             };
             Arc::new(metrics_endpoint::create_page(&settings, sources))
@@ -302,6 +302,7 @@ impl Server {
         self.serve_listener(opened.http, "HTTPService", &Listener::Http(page));
         self.serve_listener(opened.health, "HTTP health service", &Listener::Health);
         self.serve_listener(opened.control, "HTTP control service", &Listener::Control);
+        self.serve_listener(opened.control_grpc, "gRPC control service", &Listener::ControlGrpc);
         Ok(())
     }
 
@@ -309,7 +310,9 @@ impl Server {
         let (requests, probes) = &self.runtimes;
         let (runtime, connections) = match listener {
             Listener::Http(_) | Listener::Grpc => (requests, &self.connections.requests),
-            Listener::Health | Listener::Control => (probes, &self.connections.health),
+            Listener::Health | Listener::Control | Listener::ControlGrpc => {
+                (probes, &self.connections.health)
+            }
             Listener::Metrics(_) => (probes, &self.connections.metrics),
         };
         for mut bound in sockets {

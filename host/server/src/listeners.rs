@@ -1,14 +1,13 @@
 //! Listeners: their sockets, what each serves, and the lines on standard output and in the log that
 //! name their addresses.
 
-use super::server_access::control_addresses;
 use super::start_lines::Ports;
 use crate::router;
 use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::watch;
 use trtserver_base::error::Result;
-use trtserver_config::ServerSettings;
+use trtserver_config::{ControlAddress, ServerSettings};
 use trtserver_metrics::MetricsPage;
 use trtserver_telemetry::access_log::AccessLog;
 use trtserver_wire::bind::{BoundListener, Sockets};
@@ -28,6 +27,8 @@ pub enum Listener {
     /// Control over HTTP, with everything else but inference.
     Control,
     Grpc,
+    /// Control over gRPC, with everything else but inference.
+    ControlGrpc,
     Metrics(Arc<MetricsPage>),
 }
 
@@ -39,6 +40,7 @@ impl Listener {
             Self::Health => HEALTH,
             Self::Control => CONTROL,
             Self::Grpc => GRPC,
+            Self::ControlGrpc => CONTROL_GRPC,
             Self::Metrics(_) => METRICS,
         }
     }
@@ -61,9 +63,9 @@ impl Listener {
         let ping = settings.grpc_keepalive_time;
         let ping = ping.map(|interval| Ping { interval, timeout: settings.grpc_keepalive_timeout });
         // Probes and scrapes are not in it.
-        let access_log = access_log.filter(|_| matches!(self, Self::Http(_) | Self::Grpc));
+        let access_log = access_log.filter(|_| !matches!(self, Self::Health | Self::Metrics(_)));
         let protocol = match self {
-            Self::Grpc => Protocol::Http2 { ping },
+            Self::Grpc | Self::ControlGrpc => Protocol::Http2 { ping },
             _ => Protocol::Http1,
         };
         if tls.is_some() && bound.port.is_none() {
@@ -86,6 +88,7 @@ impl Listener {
             Self::Health => serve!(router::route_health(context)),
             Self::Grpc => serve!(router::route_grpc(context)),
             Self::Control => serve!(router::route_control(context)),
+            Self::ControlGrpc => serve!(router::route_control_grpc(context)),
             Self::Metrics(page) => serve!(router::route_metrics(context, page)),
         };
         if let Err(e) = served {
@@ -99,6 +102,7 @@ const GRPC: &str = "grpc";
 const METRICS: &str = "metrics";
 const HEALTH: &str = "health";
 const CONTROL: &str = "control";
+const CONTROL_GRPC: &str = "control-grpc";
 
 /// The open sockets of the server; empty for listeners that are disabled.
 pub struct OpenListeners {
@@ -107,6 +111,7 @@ pub struct OpenListeners {
     pub metrics: Vec<BoundListener>,
     pub health: Vec<BoundListener>,
     pub control: Vec<BoundListener>,
+    pub control_grpc: Vec<BoundListener>,
 }
 
 impl OpenListeners {
@@ -128,28 +133,29 @@ impl OpenListeners {
         let http = open(s.allow_http, "HTTPService", http, s.http_port, s.reuse_http_port)?;
         let (health, port) = (&s.health_addresses, s.http_health_port.unwrap_or_default());
         let health = open(true, "HTTP health", health, port, false)?;
-        let (addresses, port) = control_addresses(s);
-        let control = open(true, "HTTP control", addresses, port, false)?;
+        let control = open_control("HTTP control", &s.access.control)?;
+        let control_grpc = open_control("gRPC control", &s.access.control_grpc)?;
         let served = [
             (HTTP, Wire::Http1, s.tls.http.as_ref(), &http),
             (GRPC, Wire::Http2, s.tls.grpc.as_ref(), &grpc),
             (METRICS, Wire::Http1, s.tls.metrics.as_ref(), &metrics),
             (HEALTH, Wire::Http1, s.tls.health.as_ref(), &health),
             (CONTROL, Wire::Http1, s.tls.http.as_ref(), &control),
+            (CONTROL_GRPC, Wire::Http2, s.tls.grpc.as_ref(), &control_grpc),
         ];
         let with_tls = served.into_iter().filter(|(.., bound)| !bound.is_empty());
         let with_tls: Vec<_> = with_tls
             .filter_map(|(name, wire, files, _)| Some(TlsListener { name, wire, files: files? }))
             .collect();
         let (tls, reloader) = TlsListeners::open(&with_tls)?;
-        Ok((Self { http, grpc, metrics, health, control }, tls, reloader))
+        Ok((Self { http, grpc, metrics, health, control, control_grpc }, tls, reloader))
     }
 
     /// The listeners for health alone, which are taken out.
     pub fn take_health(&mut self) -> Self {
         let health = std::mem::take(&mut self.health);
-        let [http, grpc, metrics, control] = [(); 4].map(|()| Vec::new());
-        Self { http, grpc, metrics, health, control }
+        let [http, grpc, metrics, control, control_grpc] = [(); 5].map(|()| Vec::new());
+        Self { http, grpc, metrics, health, control, control_grpc }
     }
 
     /// Lets clients connect to all of them.
@@ -157,8 +163,8 @@ impl OpenListeners {
     /// # Errors
     /// Names the address that cannot be opened.
     pub fn listen(&mut self) -> Result<()> {
-        let Self { http, grpc, metrics, health, control } = self;
-        let mut all = [metrics, grpc, http, health, control].into_iter().flatten();
+        let Self { http, grpc, metrics, health, control, control_grpc } = self;
+        let mut all = [metrics, grpc, http, health, control, control_grpc].into_iter().flatten();
         all.try_for_each(BoundListener::listen)
     }
 
@@ -176,11 +182,21 @@ impl OpenListeners {
             (METRICS, &self.metrics),
             (HEALTH, &self.health),
             (CONTROL, &self.control),
+            (CONTROL_GRPC, &self.control_grpc),
         ];
         for (kind, sockets) in kinds {
             sockets.iter().for_each(|s| print_line(&format!("listening {kind} {}", s.address)));
         }
     }
+}
+
+/// The socket of a control listener; none without one.
+fn open_control(
+    what: &'static str,
+    control: &Option<ControlAddress>,
+) -> Result<Vec<BoundListener>> {
+    let port = control.as_ref().map_or(0, |control| control.port);
+    Sockets { what, addresses: ControlAddress::list(control), port, reuse_port: false }.bind()
 }
 
 /// Prints a line on standard output. Ignores errors: standard output may be closed.

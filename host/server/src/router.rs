@@ -117,12 +117,22 @@ pub fn route_health(
 pub fn route_control(
     context: Arc<FrontendContext>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
-    let access = context.access.clone();
-    let access = access.map(|gate| AccessGate { is_control_listener: true, ..gate });
-    let context = Arc::new(FrontendContext { access, ..(*context).clone() });
+    let context = control_context(&context);
     move |request, received_ns| {
         Box::pin(route_http(Arc::clone(&context), None, request, received_ns))
     }
+}
+
+/// What [`route_grpc`] serves, but inference, on the control listener for gRPC.
+pub fn route_control_grpc(context: Arc<FrontendContext>) -> GrpcRouter {
+    route_grpc(control_context(&context))
+}
+
+/// The state of the frontends on a control listener, whose requests are checked as such.
+fn control_context(context: &Arc<FrontendContext>) -> Arc<FrontendContext> {
+    let access = context.access.clone();
+    let access = access.map(|gate| AccessGate { is_control_listener: true, ..gate });
+    Arc::new(FrontendContext { access, ..(**context).clone() })
 }
 
 /// The gRPC services of both generations. Inference bypasses tonic.

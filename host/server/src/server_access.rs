@@ -6,7 +6,7 @@ use trtserver_base::access_stats::AccessStats;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::fair_clients::FairClients;
 use trtserver_config::{
-    ApiGroup, ApiRestrictions, ControlMode, ListenAddress, ServerSettings, TlsFiles,
+    ApiGroup, ApiRestrictions, ControlAddress, ControlMode, ListenAddress, ServerSettings, TlsFiles,
 };
 use trtserver_wire::access::{AccessGate, AccessRules, AuthReloader};
 
@@ -29,7 +29,7 @@ impl ServerAccess {
     pub fn open(settings: &Arc<ServerSettings>) -> Result<Self> {
         warn_of_open_listeners(settings);
         let access = &settings.access;
-        let is_counted = access.auth_file.is_some() || access.control.is_some();
+        let is_counted = access.auth_file.is_some() || access.has_control_listener();
         let is_restricted =
             settings.http_restricted.is_some() || settings.grpc_restricted.is_some();
         if !is_counted && !is_restricted && settings.fairness.is_none() {
@@ -57,8 +57,7 @@ struct ListenerExposure<'s> {
 /// Says which listeners let other machines change the server without a token or a certificate, and
 /// at which tokens are not safe.
 fn warn_of_open_listeners(s: &ServerSettings) {
-    let (control, _) = control_addresses(s);
-    let serves_control = control.is_empty();
+    let serves_control = !s.access.has_control_listener();
     let http = ListenerExposure {
         name: "HTTP",
         serves_control,
@@ -73,9 +72,19 @@ fn warn_of_open_listeners(s: &ServerSettings) {
         tls: &s.tls.grpc,
         restrictions: &s.grpc_restricted,
     };
-    let control =
-        ListenerExposure { name: "control", serves_control: true, addresses: control, ..http };
-    [http, grpc, control].iter().for_each(|listener| listener.warn(s));
+    let control = ListenerExposure {
+        name: "control",
+        serves_control: true,
+        addresses: ControlAddress::list(&s.access.control),
+        ..http
+    };
+    let control_grpc = ListenerExposure {
+        name: "gRPC control",
+        serves_control: true,
+        addresses: ControlAddress::list(&s.access.control_grpc),
+        ..grpc
+    };
+    [http, grpc, control, control_grpc].iter().for_each(|listener| listener.warn(s));
 }
 
 impl ListenerExposure<'_> {
@@ -111,12 +120,4 @@ impl ListenerExposure<'_> {
 
 fn is_restricted(restrictions: Option<&ApiRestrictions>, group: ApiGroup) -> bool {
     restrictions.is_some_and(|restrictions| restrictions.for_group(group).is_some())
-}
-
-/// The addresses of the control listener; none without one.
-pub fn control_addresses(s: &ServerSettings) -> (&[ListenAddress], u16) {
-    match &s.access.control {
-        Some(control) => (std::slice::from_ref(&control.address), control.port),
-        None => (&[], 0),
-    }
 }

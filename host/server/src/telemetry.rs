@@ -61,8 +61,9 @@ impl Telemetry {
         Ok(Tracer::with_sampler(config, sampler, self.exporter.iter().map(sink).collect()))
     }
 
-    pub fn stats(&self) -> TelemetryStats {
+    pub fn stats(&self, tracer: &Tracer) -> TelemetryStats {
         TelemetryStats {
+            traces: Arc::clone(tracer.stats()),
             spans: self.exporter.as_ref().map(|exporter| Arc::clone(exporter.stats())),
             access_log: self.access_log.as_ref().map(|log| Arc::clone(log.stats())),
         }

@@ -240,7 +240,7 @@ impl<'a> ModelReport<'a> {
             .map(|plan| InstanceReport {
                 kind: plan.kind.as_str_name(),
                 gpu: (plan.device >= 0).then_some(plan.device),
-                name: plan.name,
+                name: plan.name.to_string(),
             })
             .collect();
     }

@@ -8,11 +8,10 @@
 //!         └─ compute
 //! ```
 
-use crate::span::{AttributeValue, SpanEvent, SpanKind, SpanRecord, SpanSource, SpanStatus};
-use std::borrow::Cow;
+use crate::span::{SpanBuffer, SpanKind, SpanSource, SpanWriter};
 use std::sync::Arc;
 use trtserver_request_trace::{
-    Activity, RequestSpan, RequestTrace, SpanId, SpanPart, TraceFailure, TraceReason,
+    Activity, RequestSpan, RequestTrace, SpanId, SpanPart, TraceFailure, TraceId, TraceReason,
 };
 
 /// Attributes of the span of a model, as Triton names them.
@@ -30,70 +29,71 @@ impl SpanSource for Arc<RequestTrace> {
         1 + models.map(|span| 1 + usize::from(compute_times(span).is_some())).sum::<usize>()
     }
 
-    fn append_spans(self, spans: &mut Vec<SpanRecord>) {
-        spans.push(request_span(&self));
-        for span in &self.spans {
-            let Some(times) = model_times(span) else { continue };
-            let parent = match span.parent_id {
-                0 => self.ids.span_id(self.root().id, SpanPart::Request),
+    fn encode_spans(&self, spans: &mut SpanBuffer) {
+        let root = self.root();
+        let trace_id = self.trace_id();
+        let request = self.ids.span_id(root.id, SpanPart::Request);
+        spans.add(|span| write_request(span, self, (trace_id, request)));
+        for model in &self.spans {
+            let Some(times) = model_times(model) else { continue };
+            let parent = match model.parent_id {
+                0 => request,
                 number => self.ids.span_id(number, SpanPart::Model),
             };
-            let id = self.ids.span_id(span.id, SpanPart::Model);
-            let mut model = new_span(&self, &span.model, (id, Some(parent)), times);
-            model.attributes = model_attributes(span);
-            model.events = events(&self, span, SpanPart::Model);
-            model.status = status(span.failure.as_ref());
-            spans.push(model);
-            if let Some(times) = compute_times(span) {
-                let compute = self.ids.span_id(span.id, SpanPart::Compute);
-                let mut compute = new_span(&self, "compute", (compute, Some(id)), times);
-                compute.events = events(&self, span, SpanPart::Compute);
-                spans.push(compute);
+            let id = self.ids.span_id(model.id, SpanPart::Model);
+            spans.add(|span| {
+                write_common(
+                    span,
+                    self,
+                    (&model.model, SpanKind::Internal),
+                    (trace_id, id, Some(parent)),
+                    times,
+                );
+                write_model(span, model);
+                write_events(span, self, model, SpanPart::Model);
+                write_status(span, model.failure.as_ref());
+            });
+            if let Some(times) = compute_times(model) {
+                let compute = self.ids.span_id(model.id, SpanPart::Compute);
+                spans.add(|span| {
+                    write_common(
+                        span,
+                        self,
+                        ("compute", SpanKind::Internal),
+                        (trace_id, compute, Some(id)),
+                        times,
+                    );
+                    write_events(span, self, model, SpanPart::Compute);
+                });
             }
         }
     }
 }
 
 /// The client's request.
-fn request_span(trace: &RequestTrace) -> SpanRecord {
-    let root = trace.root();
-    let ids = (
-        trace.ids.span_id(root.id, SpanPart::Request),
-        trace.context.as_ref().map(|context| context.span_id),
-    );
-    let mut span = new_span(trace, "InferRequest", ids, (trace.start_ns, trace.end_ns));
-    span.kind = SpanKind::Server;
-    span.events = events(trace, root, SpanPart::Request);
-    span.status = status(root.failure.as_ref());
+fn write_request(span: &mut SpanWriter<'_>, trace: &RequestTrace, (id, own): (TraceId, SpanId)) {
+    let parent = trace.context.as_ref().map(|context| context.span_id);
+    let times = (trace.start_ns, trace.end_ns);
+    write_common(span, trace, ("InferRequest", SpanKind::Server), (id, own, parent), times);
     if trace.sampled.is_none() && trace.reason != TraceReason::Sampled {
-        span.attributes.push((KEPT, trace.reason.name().into()));
+        span.text_attribute(KEPT, trace.reason.name());
     }
-    span
+    write_events(span, trace, trace.root(), SpanPart::Request);
+    write_status(span, trace.root().failure.as_ref());
 }
 
-fn new_span(
+fn write_common(
+    span: &mut SpanWriter<'_>,
     trace: &RequestTrace,
-    name: &str,
-    (span_id, parent): (SpanId, Option<SpanId>),
+    (name, kind): (&str, SpanKind),
+    (trace_id, id, parent): (TraceId, SpanId, Option<SpanId>),
     (start, end): (u64, u64),
-) -> SpanRecord {
-    SpanRecord {
-        trace_id: trace.trace_id(),
-        span_id,
-        parent,
-        trace_state: trace
-            .context
-            .as_ref()
-            .map(|context| context.state.clone())
-            .unwrap_or_default(),
-        name: name.to_owned(),
-        kind: SpanKind::Internal,
-        start_ns: trace.unix_ns(start),
-        end_ns: trace.unix_ns(end.max(start)),
-        attributes: Vec::new(),
-        events: Vec::new(),
-        status: SpanStatus::Unset,
-    }
+) {
+    let state = trace.context.as_ref().map_or("", |context| &context.state);
+    span.ids(trace_id, id, state, parent);
+    span.name(name);
+    span.kind(kind);
+    span.times(trace.unix_ns(start), trace.unix_ns(end.max(start)));
 }
 
 /// `None`: the request was refused before it went to its model.
@@ -109,28 +109,28 @@ fn compute_times(span: &RequestSpan) -> Option<(u64, u64)> {
     Some((start, span.time(&Activity::ComputeEnd).unwrap_or(start)))
 }
 
-fn model_attributes(span: &RequestSpan) -> Vec<(&'static str, AttributeValue)> {
-    let mut attributes = vec![
-        (MODEL_NAME, AttributeValue::from(&*span.model)),
-        (MODEL_VERSION, span.version.into()),
-        (TRACE_ID, span.id.cast_signed().into()),
-        (PARENT_ID, span.parent_id.cast_signed().into()),
-    ];
-    if !span.request_id.is_empty() {
-        attributes.push((REQUEST_ID, span.request_id.clone().into()));
+fn write_model(span: &mut SpanWriter<'_>, model: &RequestSpan) {
+    span.text_attribute(MODEL_NAME, &model.model);
+    span.number_attribute(MODEL_VERSION, model.version);
+    span.number_attribute(TRACE_ID, model.id.cast_signed());
+    span.number_attribute(PARENT_ID, model.parent_id.cast_signed());
+    if !model.request_id.is_empty() {
+        span.text_attribute(REQUEST_ID, &model.request_id);
     }
-    attributes
 }
 
 /// The times of a request that belong to this one of its spans.
-fn events(trace: &RequestTrace, span: &RequestSpan, part: SpanPart) -> Vec<SpanEvent> {
-    let own = span.timestamps.iter().filter(|(activity, _)| part_of(activity) == part);
-    own.map(|(activity, ns)| SpanEvent {
-        name: event_name(activity),
-        at_ns: trace.unix_ns(*ns),
-        attributes: Vec::new(),
-    })
-    .collect()
+fn write_events(
+    span: &mut SpanWriter<'_>,
+    trace: &RequestTrace,
+    model: &RequestSpan,
+    part: SpanPart,
+) {
+    for (activity, ns) in &model.timestamps {
+        if part_of(activity) == part {
+            span.event(&activity.name(), trace.unix_ns(*ns));
+        }
+    }
 }
 
 fn part_of(activity: &Activity) -> SpanPart {
@@ -155,17 +155,12 @@ fn part_of(activity: &Activity) -> SpanPart {
     }
 }
 
-fn event_name(activity: &Activity) -> Cow<'static, str> {
-    match activity.known_name() {
-        Some(name) => Cow::Borrowed(name),
-        None => Cow::Owned(activity.name().into_owned()),
+fn write_status(span: &mut SpanWriter<'_>, failure: Option<&TraceFailure>) {
+    if let Some(failure) = failure {
+        span.error(&failure.message);
     }
 }
 
-fn status(failure: Option<&TraceFailure>) -> SpanStatus {
-    failure.map_or(SpanStatus::Unset, |failure| SpanStatus::Error(failure.message.clone()))
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "otlp"))]
 #[path = "request_spans_tests.rs"]
 mod tests;

@@ -1,94 +1,186 @@
-//! A finished span, independent of how it is sent.
+//! Finished spans, encoded as they are sent: messages `Span` of the OpenTelemetry protocol, one
+//! after another.
+//!
+//! The bytes are written by hand, because a message struct for each span, event and attribute costs
+//! more than the request that it tells of. Tests decode them with prost.
 
-use std::borrow::Cow;
 use trtserver_request_trace::ids::{SpanId, TraceId};
 
-/// A finished span of a trace.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SpanRecord {
-    pub trace_id: TraceId,
-    pub span_id: SpanId,
-    /// `None`: the trace begins here.
-    pub parent: Option<SpanId>,
-    /// `tracestate` of the trace; empty without one.
-    pub trace_state: String,
-    pub name: String,
-    pub kind: SpanKind,
-    /// Nanoseconds since 1970, as all times of spans.
-    pub start_ns: u64,
-    pub end_ns: u64,
-    pub attributes: Vec<(&'static str, AttributeValue)>,
-    pub events: Vec<SpanEvent>,
-    pub status: SpanStatus,
+/// What becomes spans, on the thread that exports them.
+pub trait SpanSource: Send + 'static {
+    /// How many places of the queue it takes: as many spans as it encodes.
+    fn span_count(&self) -> usize;
+
+    fn encode_spans(&self, spans: &mut SpanBuffer);
 }
+
+/// Encoded spans behind room for the head of their message.
+#[derive(Debug)]
+pub struct SpanBuffer {
+    bytes: Vec<u8>,
+    room: usize,
+    /// Where each span ends.
+    ends: Vec<usize>,
+    /// The span that is being written: its length comes before it.
+    scratch: Vec<u8>,
+}
+
+/// Writes the fields of one span.
+pub struct SpanWriter<'a>(&'a mut Vec<u8>);
 
 /// Whose work a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     /// A part of this server.
-    Internal,
+    Internal = 1,
     /// A request of a client.
-    Server,
+    Server = 2,
 }
 
-/// A point in time of a span.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SpanEvent {
-    pub name: Cow<'static, str>,
-    pub at_ns: u64,
-    pub attributes: Vec<(&'static str, AttributeValue)>,
-}
+/// Field of the spans in their message (`ScopeSpans.spans`).
+const SPANS: u8 = length_delimited(2);
+/// `STATUS_CODE_ERROR`.
+const STATUS_ERROR: u8 = 2;
+/// Bytes of a field with a fixed 64-bit number and its tag.
+const FIXED64: usize = 9;
 
-/// The value of an attribute.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AttributeValue {
-    Text(String),
-    Integer(i64),
-    Flag(bool),
-}
-
-/// How the work of a span ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum SpanStatus {
-    /// It succeeded.
-    #[default]
-    Unset,
-    /// It failed, with this text.
-    Error(String),
-}
-
-/// What becomes spans, on the thread that exports them.
-pub trait SpanSource: Send + 'static {
-    /// How many places of the queue it takes.
-    fn span_count(&self) -> usize;
-
-    fn append_spans(self, spans: &mut Vec<SpanRecord>);
-}
-
-impl SpanSource for Vec<SpanRecord> {
-    fn span_count(&self) -> usize {
-        self.len()
+impl SpanBuffer {
+    /// `room` bytes before the spans are left for the head.
+    pub fn new(room: usize) -> Self {
+        Self { bytes: vec![0; room], room, ends: Vec::new(), scratch: Vec::new() }
     }
 
-    fn append_spans(mut self, spans: &mut Vec<SpanRecord>) {
-        spans.append(&mut self);
+    pub fn count(&self) -> usize {
+        self.ends.len()
     }
-}
 
-impl From<&str> for AttributeValue {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+    /// Adds a span with the fields that `write` writes.
+    pub fn add(&mut self, write: impl FnOnce(&mut SpanWriter<'_>)) {
+        self.scratch.clear();
+        write(&mut SpanWriter(&mut self.scratch));
+        self.bytes.push(SPANS);
+        put_varint(&mut self.bytes, self.scratch.len() as u64);
+        self.bytes.extend_from_slice(&self.scratch);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Removes the first `count` spans: their bytes with the room before them, which then holds
+    /// `spare` for the next ones. `count` is not more than there are.
+    pub fn take(&mut self, count: usize, mut spare: Vec<u8>) -> Vec<u8> {
+        let end = count.checked_sub(1).and_then(|last| self.ends.get(last));
+        let end = end.copied().unwrap_or(self.room);
+        spare.clear();
+        spare.resize(self.room, 0);
+        spare.extend_from_slice(&self.bytes[end..]);
+        self.ends.drain(..count);
+        let moved = end - self.room;
+        self.ends.iter_mut().for_each(|end| *end -= moved);
+        let mut taken = std::mem::replace(&mut self.bytes, spare);
+        taken.truncate(end);
+        taken
     }
 }
 
-impl From<String> for AttributeValue {
-    fn from(text: String) -> Self {
-        Self::Text(text)
+impl SpanWriter<'_> {
+    /// Where the span belongs; `state` is the `tracestate` of the trace, empty without one.
+    pub fn ids(&mut self, trace: TraceId, span: SpanId, state: &str, parent: Option<SpanId>) {
+        self.bytes(1, &trace.0);
+        self.bytes(2, &span.0);
+        if !state.is_empty() {
+            self.bytes(3, state.as_bytes());
+        }
+        if let Some(parent) = parent {
+            self.bytes(4, &parent.0);
+        }
+    }
+
+    pub fn name(&mut self, name: &str) {
+        self.bytes(5, name.as_bytes());
+    }
+
+    pub fn kind(&mut self, kind: SpanKind) {
+        self.0.extend_from_slice(&[varint(6), kind as u8]);
+    }
+
+    /// Nanoseconds since 1970.
+    pub fn times(&mut self, start_ns: u64, end_ns: u64) {
+        self.fixed64(7, start_ns);
+        self.fixed64(8, end_ns);
+    }
+
+    pub fn text_attribute(&mut self, key: &str, text: &str) {
+        let value = bytes_length(text.len());
+        self.attribute(key, value);
+        self.bytes(1, text.as_bytes());
+    }
+
+    pub fn number_attribute(&mut self, key: &str, number: i64) {
+        let number = number.cast_unsigned();
+        self.attribute(key, 1 + varint_length(number));
+        self.0.push(varint(3));
+        put_varint(self.0, number);
+    }
+
+    /// A point in time, in nanoseconds since 1970.
+    pub fn event(&mut self, name: &str, at_ns: u64) {
+        self.begin(11, FIXED64 + bytes_length(name.len()));
+        self.fixed64(1, at_ns);
+        self.bytes(2, name.as_bytes());
+    }
+
+    /// The work failed, with this text.
+    pub fn error(&mut self, message: &str) {
+        self.begin(15, bytes_length(message.len()) + 2);
+        self.bytes(2, message.as_bytes());
+        self.0.extend_from_slice(&[varint(3), STATUS_ERROR]);
+    }
+
+    /// Everything of an attribute up to its value of `length` bytes.
+    fn attribute(&mut self, key: &str, length: usize) {
+        self.begin(9, bytes_length(key.len()) + bytes_length(length));
+        self.bytes(1, key.as_bytes());
+        self.begin(2, length);
+    }
+
+    fn bytes(&mut self, field: u8, bytes: &[u8]) {
+        self.begin(field, bytes.len());
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn fixed64(&mut self, field: u8, number: u64) {
+        self.0.push(field << 3 | 1);
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn begin(&mut self, field: u8, length: usize) {
+        self.0.push(length_delimited(field));
+        put_varint(self.0, length as u64);
     }
 }
 
-impl From<i64> for AttributeValue {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
+/// Tag of a field with a number of variable length. Fields up to 15 have a tag of one byte.
+const fn varint(field: u8) -> u8 {
+    field << 3
+}
+
+/// Tag of a field with a length: text, bytes, a message.
+pub(crate) const fn length_delimited(field: u8) -> u8 {
+    field << 3 | 2
+}
+
+/// Bytes of a field with a length, its tag and the length itself.
+pub(crate) fn bytes_length(length: usize) -> usize {
+    1 + varint_length(length as u64) + length
+}
+
+pub(crate) fn varint_length(number: u64) -> usize {
+    (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
     }
+    out.push(number as u8);
 }

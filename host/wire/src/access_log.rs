@@ -52,7 +52,14 @@ pub struct AccessCall {
     is_stream: bool,
     caller: OnceLock<Arc<str>>,
     received: AtomicU64,
-    inference: Mutex<Option<(InferenceFacts, Option<String>)>>,
+    outcome: Mutex<CallOutcome>,
+}
+
+/// What was served, and why it failed.
+#[derive(Default)]
+struct CallOutcome {
+    inference: Option<InferenceFacts>,
+    error: Option<String>,
 }
 
 impl AccessEntry {
@@ -77,7 +84,7 @@ impl AccessEntry {
             ),
             caller: OnceLock::new(),
             received: AtomicU64::new(0),
-            inference: Mutex::default(),
+            outcome: Mutex::default(),
         });
         Self { call, status: None, error: None, sent: 0, complete: false }
     }
@@ -121,10 +128,7 @@ impl AccessEntry {
 
 impl Drop for AccessEntry {
     fn drop(&mut self) {
-        let (inference, error) = match self.call.inference.lock().take() {
-            Some((inference, error)) => (Some(inference), error),
-            None => (None, None),
-        };
+        let CallOutcome { inference, error } = std::mem::take(&mut *self.call.outcome.lock());
         let received = self.call.received.load(Relaxed);
         self.call.access.log.record(AccessRecord {
             inference,
@@ -171,6 +175,18 @@ impl RequestObserver for AccessCall {
         let _ = self.caller.set(Arc::clone(name));
     }
 
+    fn request_refused(&self, error: &str) {
+        if !self.is_stream {
+            self.outcome.lock().error = Some(error.to_owned());
+            return;
+        }
+        self.access.log.record(AccessRecord {
+            time: SystemTime::now(),
+            error: Some(error.to_owned()),
+            ..self.record()
+        });
+    }
+
     fn inference_ended(&self, end: &InferenceEnd<'_>) {
         let facts = InferenceFacts {
             id: end.id.to_owned(),
@@ -185,7 +201,7 @@ impl RequestObserver for AccessCall {
         };
         let error = end.error.map(ToString::to_string);
         if !self.is_stream {
-            *self.inference.lock() = Some((facts, error));
+            *self.outcome.lock() = CallOutcome { inference: Some(facts), error };
             return;
         }
         let arrived = SystemTime::now().checked_sub(Duration::from_nanos(end.total_ns));

@@ -1,12 +1,13 @@
 //! The state that all frontends share.
 
-use crate::access::{AccessGate, CallerGrant, InFlightRequest};
+use crate::access::{AccessGate, AccessRefusal, CallerGrant, InFlightRequest};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::{Code, Error};
 use trtserver_base::fair_clients::{ClientTurn, FairClient};
+use trtserver_base::request_id;
 use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_base::stats::{DurationSum, FailureReason};
 use trtserver_config::log::LogControl;
@@ -16,7 +17,7 @@ use trtserver_models::lifecycle::{IndexEntry, ModelControl};
 use trtserver_models::{LookupError, ModelTable, OpenVersion};
 use trtserver_request::RequestSequence;
 use trtserver_request::shared_memory::RegionRegistry;
-use trtserver_request_trace::Tracer;
+use trtserver_request_trace::{ActiveTrace, TraceContext, TraceWire, Tracer};
 use trtserver_status_page::StatusFeed;
 
 /// Shared by all connections, as an `Arc`. The holders of a name in the auth file have a copy with
@@ -85,12 +86,30 @@ impl FrontendContext {
         self.stream_numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Begins the trace of a request to `model`, if it is to be traced ([`Tracer::begin`]).
+    #[inline]
+    pub fn begin_trace(
+        &self,
+        wire: TraceWire,
+        model: &Arc<str>,
+        received_ns: u64,
+        context: impl FnOnce() -> Option<Box<TraceContext>>,
+    ) -> Option<Arc<ActiveTrace>> {
+        let trace = self.tracer.begin(wire, model, received_ns, context)?;
+        if let Some(caller) = &self.caller {
+            trace.set_caller(&caller.name);
+        }
+        Some(trace)
+    }
+
     /// Refuses inference by a model that the caller may not use. Calls over gRPC were admitted
     /// before their model was known.
     pub fn check_model(&self, model: &str) -> Result<(), Error> {
         match &self.caller {
             None => Ok(()),
-            Some(caller) => caller.authorize_inference(model).map_err(|refusal| refusal.error()),
+            Some(caller) => {
+                caller.authorize_inference(model).map_err(|refusal| observed_error(&refusal))
+            }
         }
     }
 
@@ -101,7 +120,7 @@ impl FrontendContext {
             None => Ok(None),
             Some(caller) => caller.admit().map_err(|refusal| {
                 caller.count(&refusal);
-                refusal.error()
+                observed_error(&refusal)
             }),
         }
     }
@@ -159,6 +178,15 @@ impl FrontendContext {
             Ok(())
         }
     }
+}
+
+/// The error of a request whose call was admitted, for its client and the access log.
+fn observed_error(refusal: &AccessRefusal) -> Error {
+    let error = refusal.error();
+    if let Some(observer) = request_id::current_observer() {
+        observer.request_refused(&error.message);
+    }
+    error
 }
 
 /// The models of the repositories: in explicit mode the directories as they are now, else those of

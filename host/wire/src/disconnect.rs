@@ -387,8 +387,8 @@ impl RequestBody {
     /// The client that sends it.
     pub fn connection_peer(&self) -> &ConnectionPeer {
         match &self.wire {
-            BodyWire::Http1 { watch, .. } => watch.0.state.peer(),
-            BodyWire::Http2(progress) => progress.peer(),
+            BodyWire::Http1 { watch, .. } => watch.0.state.connection_peer(),
+            BodyWire::Http2(progress) => progress.connection_peer(),
         }
     }
 

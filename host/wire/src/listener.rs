@@ -213,13 +213,13 @@ fn serve_stream(
     entry: ConnectionEntry,
 ) {
     let ListenerService { protocol, handler, limits, access_log, .. } = service;
+    let certificate_names = stream.certificate_names();
+    entry.state().set_peer(ConnectionPeer { address, certificate_names });
     let access = access_log.map(|log| ConnectionAccess {
         log,
         wire: protocol.wire_name(),
-        peer: address.to_string().into(),
+        peer: entry.state().connection_peer().address.to_string().into(),
     });
-    let certificate_names = stream.certificate_names();
-    entry.state().set_peer(ConnectionPeer { address, certificate_names });
     let unread = ConnectionUnread::new(limits.unread);
     match protocol {
         Protocol::Http1 => {

@@ -84,6 +84,33 @@ typedef struct trts_process_extension {
   trts_error *(*restart)(trts_scope *instance, trts_str reason);
 } trts_process_extension;
 
+#define TRTS_EXTENSION_TRACE "trts.trace"
+#define TRTS_EXTENSION_TRACE_VERSION 1u
+
+/* A W3C trace context. The state is valid as long as the responder. */
+typedef struct trts_trace_context {
+  uint8_t trace_id[16];
+  /* The span of the model. */
+  uint8_t span_id[8];
+  /* Not 0: the span is recorded. */
+  uint32_t sampled;
+  uint32_t pad;
+  /* tracestate, as the client sent it. */
+  trts_str state;
+} trts_trace_context;
+
+/* Traces of requests. The flag TRTS_REQUEST_TRACED says which requests have one. */
+typedef struct trts_trace_extension {
+  uint64_t size;
+  /* Adds a point in time to the trace of a request: it is in the trace file and in the span of the model under
+   * this name. Before the final response. No effect on a request without a trace; names are cut, and too many of
+   * them dropped. On any thread; returns at once. */
+  trts_error *(*activity)(trts_responder *responder, trts_str name, uint64_t at_ns);
+  /* Writes the context of a request, for what the backend does elsewhere on its behalf. TRTS_CODE_UNSUPPORTED
+   * for a request without a trace. */
+  trts_error *(*context)(trts_responder *responder, trts_trace_context *out);
+} trts_trace_extension;
+
 #define TRTS_EXTENSION_MEMORY "trts.memory"
 #define TRTS_EXTENSION_MEMORY_VERSION 1u
 

@@ -24,6 +24,9 @@ pub const BATCH_PARTS_VERSION: u32 = 1;
 /// Name of [`ProcessExtension`], offered by hosts.
 pub const PROCESS: &str = "trts.process";
 pub const PROCESS_VERSION: u32 = 1;
+/// Name of [`TraceExtension`], offered by hosts.
+pub const TRACE: &str = "trts.trace";
+pub const TRACE_VERSION: u32 = 1;
 /// Name of [`MemoryExtension`], offered by hosts.
 pub const MEMORY: &str = "trts.memory";
 pub const MEMORY_VERSION: u32 = 1;
@@ -133,6 +136,37 @@ pub struct ProcessExtension {
     /// process ends at once. UNSUPPORTED in the server's own process. On any thread; returns at
     /// once.
     pub restart: unsafe extern "C" fn(instance: *mut Scope, reason: Str) -> *mut Error,
+}
+
+/// Traces of requests. The flag [`TRACED`](super::request::request_flags::TRACED) says which
+/// requests have one.
+#[repr(C)]
+pub struct TraceExtension {
+    /// sizeof, as the host was built.
+    pub size: u64,
+    /// Adds a point in time to the trace of a request: it is in the trace file and in the span of
+    /// the model under this name. Before the final response. No effect on a request without a
+    /// trace; names are cut, and too many of them dropped. On any thread; returns at once.
+    pub activity:
+        unsafe extern "C" fn(responder: *mut Responder, name: Str, at_ns: u64) -> *mut Error,
+    /// Writes the context of a request, for what the backend does elsewhere on its behalf. UNSUPPORTED
+    /// for a request without a trace.
+    pub context:
+        unsafe extern "C" fn(responder: *mut Responder, out: *mut TraceContext) -> *mut Error,
+}
+
+/// A W3C trace context. The state is valid as long as the responder.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TraceContext {
+    pub trace_id: [u8; 16],
+    /// The span of the model.
+    pub span_id: [u8; 8],
+    /// Not 0: the span is recorded.
+    pub sampled: u32,
+    pub pad: u32,
+    /// `tracestate`, as the client sent it.
+    pub state: Str,
 }
 
 /// Memory of the host for the backend's own use, and reports of memory that the backend allocates

@@ -125,7 +125,7 @@ fn take_back(
         if let Ok(RequestObject { source: RequestSource::Host(mut request) }) =
             handles::free_object(*request)
         {
-            request.free_inputs();
+            request.free_parts();
             if fault.is_some()
                 && let Ok(host) = host_table()
             {

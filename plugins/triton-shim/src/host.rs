@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use trtserver_plugin_api::abi::extensions::{
     BATCH_PARTS, BATCH_PARTS_VERSION, BatchPartsExtension, HISTOGRAMS, HISTOGRAMS_VERSION,
     HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension,
-    MetricsExtension, PROCESS, PROCESS_VERSION, ProcessExtension,
+    MetricsExtension, PROCESS, PROCESS_VERSION, ProcessExtension, TRACE, TRACE_VERSION,
+    TraceExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION, InferenceExtension};
@@ -162,4 +163,11 @@ pub fn process_extension() -> Option<&'static ProcessExtension> {
     static TABLE: OnceLock<Option<&ProcessExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
     *TABLE.get_or_init(|| unsafe { find_extension(PROCESS, PROCESS_VERSION) })
+}
+
+/// Traces of requests, if the host offers them.
+pub fn trace_extension() -> Option<&'static TraceExtension> {
+    static TABLE: OnceLock<Option<&TraceExtension>> = OnceLock::new();
+    // SAFETY: the table of this name.
+    *TABLE.get_or_init(|| unsafe { find_extension(TRACE, TRACE_VERSION) })
 }

@@ -2,10 +2,19 @@
 
 use super::{AuthFile, call, send, server};
 use trtserver_tests::control::explicit;
-use trtserver_tests::grpc::field;
+use trtserver_tests::grpc::{INFER, STREAM, field};
+use trtserver_tests::http2::{Client, Ended, call_headers, message};
 use trtserver_tests::{folder, probe};
 
 const ADMIN: Option<&str> = Some("admin");
+
+/// A gRPC call without a token.
+fn call_at(address: &str, path: &str, contents: &[u8]) -> Ended {
+    let mut client = Client::open(address);
+    let call = client.call(&call_headers(path));
+    client.send(call, &message(contents), true);
+    client.end(call)
+}
 
 #[test]
 fn control_is_served_at_its_own_listener_only() {
@@ -15,7 +24,10 @@ fn control_is_served_at_its_own_listener_only() {
         .model("echo", probe("echo", &[]))
         .flag("--load-model=echo")
         .flag(format!("--control-address={socket}"))
+        .flag("--control-grpc-address=127.0.0.1:0")
         .start();
+    let grpc = running.listening("control-grpc");
+    running.wait_for_log(&format!("Started gRPC control service at {grpc}"));
     assert_eq!(running.listening("control"), socket);
     running.wait_for_log(&format!("Started HTTP control service at {socket}"));
     for (method, path) in [
@@ -50,7 +62,12 @@ fn control_is_served_at_its_own_listener_only() {
     ] {
         let refused = call(&running, None, &format!("/{service}/{method}"), b"");
         assert_eq!(refused.status, Some(7), "{method}");
+        let served = call_at(&grpc, &format!("/{service}/{method}"), b"");
+        assert_eq!(served.status, Some(0), "{method}");
     }
+    let load = "/inference.GRPCInferenceService/RepositoryModelLoad";
+    assert_eq!(call_at(&grpc, load, &field(2, b"echo")).status, Some(0));
+    running.wait_for_log("audit: - from 127.0.0.1:");
     // Everything else but inference is served at both.
     assert_eq!(running.infer("echo", "").status, 200);
     for address in [running.http(), &socket] {
@@ -67,6 +84,15 @@ fn control_is_served_at_its_own_listener_only() {
     }
     for path in ["/v2/models/echo/infer", "/api/infer/echo"] {
         assert_eq!(send(&socket, None, "POST", path, b"{}").status, 403, "{path}");
+    }
+    for address in [running.grpc(), &grpc] {
+        for method in ["ServerLive", "ServerMetadata", "ModelStatistics"] {
+            let path = format!("/inference.GRPCInferenceService/{method}");
+            assert_eq!(call_at(address, &path, b"").status, Some(0), "{method}");
+        }
+    }
+    for path in INFER.into_iter().chain(STREAM) {
+        assert_eq!(call_at(&grpc, path, b"").status, Some(7), "{path}");
     }
     running.wait_for_log("audit: - from unix: load model 'echo': done");
     assert!(running.stop().success());

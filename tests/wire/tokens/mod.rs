@@ -16,12 +16,12 @@ use trtserver_tests::http2::{self, Client, Ended, message};
 use trtserver_tests::{Running, Server, folder, probe};
 
 /// An auth file that is written again.
-struct AuthFile {
+pub(crate) struct AuthFile {
     folder: TempDir,
 }
 
 impl AuthFile {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let this = Self { folder: folder() };
         this.write(text);
         this
@@ -46,7 +46,7 @@ impl AuthFile {
         std::fs::rename(&next, self.path()).unwrap_or_else(|e| panic!("{next:?}: {e}"));
     }
 
-    fn flag(&self) -> String {
+    pub(crate) fn flag(&self) -> String {
         format!("--auth-file={}", self.path().display())
     }
 }
@@ -75,14 +75,20 @@ fn server(file: &AuthFile) -> Server {
 }
 
 /// A request over HTTP with the token of `name`.
-fn send(address: &str, name: Option<&str>, method: &str, path: &str, body: &[u8]) -> Response {
+pub(crate) fn send(
+    address: &str,
+    name: Option<&str>,
+    method: &str,
+    path: &str,
+    body: &[u8],
+) -> Response {
     let token = name.map(bearer);
     let headers: Vec<_> = token.iter().map(|token| ("Authorization", token.as_str())).collect();
     Connection::open(address).send(request(method, path, &headers, body)).response()
 }
 
 /// A gRPC call with the token of `name`.
-fn call(server: &Running, name: Option<&str>, path: &str, contents: &[u8]) -> Ended {
+pub(crate) fn call(server: &Running, name: Option<&str>, path: &str, contents: &[u8]) -> Ended {
     let token = name.map(bearer);
     let mut headers = http2::call_headers(path);
     headers.extend(token.iter().map(|token| ("authorization", token.as_str())));

@@ -172,6 +172,8 @@ fn a_disk_that_fails_is_reported_once_and_holds_up_nothing() {
     server.poll_until("lost traces are counted", |server| {
         server.get("/v2/trtserver/requests").json()["dropped"] == 3
     });
+    let metric = r#"trtserver_traces_dropped_total{reason="write_failed"}"#;
+    assert_eq!(server.metrics(metric), Some(3.0));
     // The line may reach this test after the count.
     server.wait_for_log("traces are missing in the trace file");
     let log = server.log();

@@ -16,3 +16,5 @@ mod python_with_triton;
 mod refused;
 mod rogue;
 mod throws;
+mod traces;
+mod traces_with_triton;

@@ -55,7 +55,7 @@ pub async fn handle_request<B: ReceivedBody>(
         Endpoint::Control(call) => call,
     };
     let format = endpoint::query_value(uri.query(), "format");
-    let audited = call.access().control.map(|_| request.body().peer().clone());
+    let audited = call.access().control.map(|_| request.body().connection_peer().clone());
     let form = MessageFormat::from_request(format, request.headers().get(ACCEPT), &ctx.settings);
     if matches!(call, ControlEndpoint::Health(_)) && !ctx.settings.http_health {
         return empty_response(StatusCode::BAD_REQUEST);

@@ -237,7 +237,7 @@ fn start(
 ) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
     let found = find_version(ctx, model, version)?;
-    let trace = ctx.tracer.begin(TraceWire::V2Grpc, &found.name, arrival.received_ns, || {
+    let trace = ctx.begin_trace(TraceWire::V2Grpc, &found.name, arrival.received_ns, || {
         arrival.trace_context.clone()
     });
     if let Some(trace) = &trace {

@@ -215,10 +215,9 @@ impl Submitter {
         let in_flight = self.ctx.state.begin_request();
         let counted = self.ctx.admit_in_stream()?;
         let found = infer::find_version(&self.ctx, &request.model_name, &request.model_version)?;
-        let trace = self
-            .ctx
-            .tracer
-            .begin(TraceWire::V2Grpc, &found.name, received_ns, || self.trace_context.clone());
+        let trace = self.ctx.begin_trace(TraceWire::V2Grpc, &found.name, received_ns, || {
+            self.trace_context.clone()
+        });
         if let Some(trace) = &trace {
             trace.received(now_ns());
         }

@@ -42,9 +42,9 @@ where
     let _in_flight = ctx.state.begin_request();
     let mut trace = None;
     let found = find_for_inference(ctx, name, version).and_then(|served| {
-        trace = ctx
-            .tracer
-            .begin(TraceWire::V2Http, &served.name, received_ns, || read_trace_context(&headers));
+        trace = ctx.begin_trace(TraceWire::V2Http, &served.name, received_ns, || {
+            read_trace_context(&headers)
+        });
         match InferHead::read(ctx, &served, &headers) {
             Ok(head) => Ok((served, head)),
             Err(error) => Err(count_refused(&served, trace.as_ref(), received_ns, error)),

@@ -74,7 +74,7 @@ where
     }
     // Boxed, because these futures are large and would be part of every inference's future.
     let health = HealthBody::from_headers(&parts.headers);
-    let audited = endpoint.access().control.map(|action| (action, body.peer().clone()));
+    let audited = endpoint.access().control.map(|action| (action, body.connection_peer().clone()));
     let response = Box::pin(async {
         let body = small_body(&endpoint, body).await?;
         serve_endpoint(ctx, endpoint, (health, parts.uri.query()), body).await

@@ -15,7 +15,7 @@ pub fn requests_json(ctx: &FrontendContext) -> Vec<u8> {
         write_array(o.key("requests"), &traces, |out, trace: &Arc<RequestTrace>| {
             write_nested_object(out, |o| write_summary(o, trace));
         });
-        o.plain("dropped", ctx.tracer.dropped());
+        o.plain("dropped", ctx.tracer.stats().all_dropped());
     })
 }
 
@@ -50,6 +50,9 @@ fn write_summary(o: &mut Object<'_>, trace: &RequestTrace) {
     o.string("model", &root.model);
     o.string("version", &root.version.to_string());
     o.string("protocol", trace.wire.name());
+    if let Some(caller) = &trace.caller {
+        o.string("caller", caller);
+    }
     if let Some(status) = trace.status {
         o.plain("status", status);
     }

@@ -23,7 +23,7 @@ fn a_span_names_its_phases_and_its_batch() {
     let times = [(QueueStart, 2_000), (ComputeStart, 5_500), (ComputeInputEnd, 6_000)];
     let batch = BatchFacts {
         number: 4,
-        instance: "m_0".to_owned(),
+        instance: "m_0".into(),
         requests: 3,
         rows: 5,
         close_reason: "delay",
@@ -40,7 +40,7 @@ fn a_span_names_its_phases_and_its_batch() {
         ..Default::default()
     };
     let trace = RequestTrace {
-        spans: vec![span.clone()],
+        spans: vec![span.clone()].into(),
         wire: TraceWire::V2Http,
         ids: Default::default(),
         context: None,
@@ -52,7 +52,7 @@ fn a_span_names_its_phases_and_its_batch() {
         status: Some(200),
         input_bytes: 64,
         output_bytes: 0,
-        principal: None,
+        caller: None,
     };
     let text = write_object(|o| write_span(o, &trace, &span));
     let expected = concat!(

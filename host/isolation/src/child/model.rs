@@ -18,6 +18,7 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_optimization_policy::ModelPriority;
 use trtserver_proto::v2::model_sequence_batching::StrategyChoice;
 use trtserver_request::{DType, InputRole, ModelSignature, TensorSpec};
+use trtserver_request_trace::Tracer;
 
 /// Facts of a model version, decoded.
 pub struct Facts<'a> {
@@ -157,6 +158,8 @@ pub struct OpenModel {
     pub arena: Arc<Arena>,
     /// The streams of its requests.
     pub streams: Streams,
+    /// For traced requests, whose traces the server has.
+    pub tracer: Arc<Tracer>,
 }
 
 impl OpenModel {
@@ -179,6 +182,18 @@ impl OpenModel {
         let model = facts
             .with(|facts| BackendModel::open_locally(backend, facts, &CancelFlag::default()))?;
         let (version, streams) = (message.version, Streams::new(preserves_order(&facts.config)));
-        Ok(Self { model, version, signature, names, decoupled, priority, reader, arena, streams })
+        let tracer = Tracer::off();
+        Ok(Self {
+            model,
+            version,
+            signature,
+            names,
+            decoupled,
+            priority,
+            reader,
+            arena,
+            streams,
+            tracer,
+        })
     }
 }

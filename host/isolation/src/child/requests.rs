@@ -16,6 +16,7 @@ use trtserver_request::{
     CorrelationId, InferRequest, InputTensor, RequestContext, RequestSequence, RequestedOutput,
     Responder, ShapeText, TensorData, UsedMemory,
 };
+use trtserver_request_trace::TraceContext;
 
 /// Decodes a request; its responses go to `responses`.
 ///
@@ -54,8 +55,12 @@ pub fn decode_request(
     }
     let has = |flag| message.flags & flag != 0;
     let stream = message.stream.map(|of| (model.streams.enter(&of, &model.arena), of.waits));
-    let sink =
-        HostSink::new(responses, message.key, execution, stream.as_ref().map(|(s, _)| s.clone()));
+    let trace = message.trace.and_then(|trace| {
+        let context = TraceContext::parse(trace.parent.as_bytes(), Some(trace.state.as_bytes()))?;
+        Some(model.tracer.begin_remote(&model.signature.model, context))
+    });
+    let stream_request = stream.as_ref().map(|(stream, _)| stream.clone());
+    let sink = HostSink::new(responses, message.key, execution, stream_request, trace.clone());
     let context = RequestContext {
         signature: Arc::clone(&model.signature),
         stats: None,
@@ -87,7 +92,7 @@ pub fn decode_request(
         streaming: has(request_flags::STREAMING),
         warmup: has(request_flags::WARMUP),
         client: None,
-        responder: Responder::new(context, sink),
+        responder: Responder::traced(context, sink, trace),
     };
     request.responder.queued(message.queued_ns);
     request.responder.executed_in(Arc::clone(execution));

@@ -2,7 +2,7 @@
 
 use super::unread::StreamRequest;
 use crate::facts::failure_message;
-use crate::messages::{BatchPart, OutputMessage, ResponseData, ResponseMessage};
+use crate::messages::{ActivityMessage, BatchPart, OutputMessage, ResponseData, ResponseMessage};
 use crate::params;
 use crate::work_channel::WorkSender;
 use parking_lot::{Mutex, MutexGuard};
@@ -16,6 +16,7 @@ use trtserver_base::stats::BatchExecution;
 use trtserver_plugin_host::execution_times;
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::{InferResponse, ModelSignature, OutputTensor, Responder, ResponseSink};
+use trtserver_request_trace::ActiveTrace;
 
 /// Limit of remembered cancellations. They arrive over another connection and may overtake their
 /// requests. One that arrives after the final response is remembered, too, until others displace
@@ -171,6 +172,12 @@ impl ResponseSender {
     }
 }
 
+/// What the backend has reported since the last response.
+fn activities(trace: &ActiveTrace) -> Vec<ActivityMessage> {
+    let reported = trace.take_reported().into_iter();
+    reported.map(|(name, at_ns)| ActivityMessage { name: name.into(), at_ns }).collect()
+}
+
 /// The response sink of one request.
 pub struct HostSink {
     responses: Arc<ResponseSender>,
@@ -179,6 +186,8 @@ pub struct HostSink {
     /// The part of the batch that the request is in, by the position of its first request.
     part: Option<(u32, Arc<BatchExecution>)>,
     stream: Option<Arc<StreamRequest>>,
+    /// Collects what the backend reports, if the request is traced.
+    trace: Option<Arc<ActiveTrace>>,
     /// The last response was sent, if only an error in place of one that could not be sent.
     ended: bool,
 }
@@ -190,9 +199,10 @@ impl HostSink {
         key: u64,
         execution: &Arc<BatchExecution>,
         stream: Option<Arc<StreamRequest>>,
+        trace: Option<Arc<ActiveTrace>>,
     ) -> Self {
         let (responses, execution) = (Arc::clone(responses), Arc::clone(execution));
-        Self { responses, key, execution, part: None, stream, ended: false }
+        Self { responses, key, execution, part: None, stream, trace, ended: false }
     }
 }
 
@@ -237,6 +247,7 @@ impl ResponseSink for HostSink {
             times,
             execution_ns: now_ns().saturating_sub(self.execution.start_ns),
             part,
+            activities: self.trace.as_ref().map_or_else(Vec::new, |trace| activities(trace)),
         });
     }
 

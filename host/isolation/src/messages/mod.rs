@@ -25,8 +25,9 @@ pub use nested::{
     NestedInfer, NestedReply, UnloadModel, nested_call,
 };
 pub use work::{
-    BatchPart, DestinationMessage, ExecuteBatch, InputMessage, OutputMessage, ParamMessage,
-    RegionMessage, RequestMessage, RequestStream, ResponseData, ResponseMessage, param,
+    ActivityMessage, BatchPart, DestinationMessage, ExecuteBatch, InputMessage, OutputMessage,
+    ParamMessage, RegionMessage, RequestMessage, RequestStream, ResponseData, ResponseMessage,
+    TraceMessage, param,
 };
 
 /// An error of the host or of the backend.

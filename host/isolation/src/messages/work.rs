@@ -79,6 +79,28 @@ pub struct RequestMessage {
     /// 0 = none.
     #[prost(uint64, tag = "16")]
     pub timeout_us: u64,
+    /// Absent unless the request is traced.
+    #[prost(message, optional, tag = "17")]
+    pub trace: Option<TraceMessage>,
+}
+
+/// The W3C context of the model's span.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TraceMessage {
+    #[prost(string, tag = "1")]
+    pub parent: String,
+    #[prost(string, tag = "2")]
+    pub state: String,
+}
+
+/// A point in time that a backend has added to a trace.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ActivityMessage {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// CLOCK_MONOTONIC
+    #[prost(uint64, tag = "2")]
+    pub at_ns: u64,
 }
 
 /// The memory for an output.
@@ -176,6 +198,9 @@ pub struct ResponseMessage {
     /// If the backend executes the batch in parts: the one that the request is in.
     #[prost(message, optional, tag = "7")]
     pub part: Option<BatchPart>,
+    /// What the backend has added to the trace of the request since its last response.
+    #[prost(message, repeated, tag = "8")]
+    pub activities: Vec<ActivityMessage>,
 }
 
 /// A part of a batch, which the statistics count as an execution.

@@ -13,7 +13,7 @@ use trtserver_scheduler::limiter::{InstanceLimits, ResourceDemand};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstancePlan {
     /// `<group>_<i>_cpu` or `<group>_<i>_gpu<device>`, as in TRTIS's log.
-    pub name: String,
+    pub name: Arc<str>,
     pub kind: Kind,
     /// GPU ordinal, -1 for a CPU instance.
     pub device: i32,
@@ -78,7 +78,7 @@ pub fn plan_instances(
         for i in 0..group.count.max(1) {
             let mut plan = |suffix: &str, device: i32| {
                 plans.push(InstancePlan {
-                    name: format!("{}_{i}_{suffix}", group.name),
+                    name: format!("{}_{i}_{suffix}", group.name).into(),
                     kind,
                     device,
                     file: machine.model_file(config, device).to_owned(),

@@ -33,7 +33,7 @@ fn groups_expand_by_count_and_gpu() {
     let got: Vec<_> = plans
         .map(|p| {
             let policy = &p.host_policy;
-            (p.name, p.device, p.file, policy.name.clone(), policy.cores().to_vec())
+            (p.name.to_string(), p.device, p.file, policy.name.clone(), policy.cores().to_vec())
         })
         .collect();
     let want = [

@@ -96,7 +96,7 @@ impl VersionBuilder {
                 let name = LimitedName {
                     model: self.config.name.as_str().into(),
                     version: number,
-                    instance: plan.name.clone(),
+                    instance: plan.name.to_string(),
                 };
                 let admitted = limiter.admit(name, &plan.limits, plan.device)?;
                 Ok(admitted.map(Arc::new))

@@ -271,6 +271,7 @@ pub fn request_flags(request: &InferRequest) -> u32 {
         | flag(request.sequence.end, request_flags::SEQUENCE_END)
         | flag(request.warmup, request_flags::WARMUP)
         | flag(request.streaming, request_flags::STREAMING)
+        | flag(request.responder.trace().is_some(), request_flags::TRACED)
 }
 
 /// Index in the configuration; none for inputs that the host adds.

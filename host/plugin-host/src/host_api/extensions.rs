@@ -4,7 +4,7 @@ use super::basics::no_scope;
 use super::guard::{guard_entry, guard_value, put_out};
 use super::metric::{BackendMetric as Created, MetricKind};
 use super::scope::Scope;
-use super::{batches, devices, inference, memory, process};
+use super::{batches, devices, inference, memory, process, traces};
 use crate::text::{literal_view, read_text};
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use trtserver_base::error::{Error as HostError, Result};
 use trtserver_plugin_api::abi::extensions::{
     BATCH_PARTS, BATCH_PARTS_VERSION, DEVICE, DEVICE_VERSION, HISTOGRAMS, HISTOGRAMS_VERSION,
     HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, Metric,
-    MetricsExtension, PROCESS, PROCESS_VERSION, metric_kind,
+    MetricsExtension, PROCESS, PROCESS_VERSION, TRACE, TRACE_VERSION, metric_kind,
 };
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION};
 use trtserver_plugin_api::abi::types::{self, Error, Extension, Param, Str, param};
@@ -25,6 +25,7 @@ const HISTOGRAM: Extension = offered(c"trts.histograms", HISTOGRAMS_VERSION);
 const MEASURES: Extension = offered(c"trts.metrics", METRICS_VERSION);
 
 const OWN_PROCESS: Extension = offered(c"trts.process", PROCESS_VERSION);
+const TRACES: Extension = offered(c"trts.trace", TRACE_VERSION);
 
 const fn offered(name: &'static CStr, version: u32) -> Extension {
     Extension { name: literal_view(name), version, pad: 0 }
@@ -33,8 +34,8 @@ const fn offered(name: &'static CStr, version: u32) -> Extension {
 /// Extensions that [`get_extension`] has tables for.
 pub(super) const fn extensions(device: bool) -> &'static [Extension] {
     match device {
-        false => &[PARTS, HISTOGRAM, NESTED, MEMORIES, MEASURES, OWN_PROCESS],
-        true => &[PARTS, DEVICES, HISTOGRAM, NESTED, MEMORIES, MEASURES, OWN_PROCESS],
+        false => &[PARTS, HISTOGRAM, NESTED, MEMORIES, MEASURES, OWN_PROCESS, TRACES],
+        true => &[PARTS, DEVICES, HISTOGRAM, NESTED, MEMORIES, MEASURES, OWN_PROCESS, TRACES],
     }
 }
 
@@ -62,6 +63,7 @@ pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const
             MEMORY if version <= MEMORY_VERSION => (&raw const memory::TABLE).cast(),
             METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
             PROCESS if version <= PROCESS_VERSION => (&raw const process::TABLE).cast(),
+            TRACE if version <= TRACE_VERSION => (&raw const traces::TABLE).cast(),
             HISTOGRAMS if version <= HISTOGRAMS_VERSION => (&raw const HISTOGRAMS_TABLE).cast(),
             _ => std::ptr::null(),
         }

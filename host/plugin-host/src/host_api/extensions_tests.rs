@@ -21,8 +21,11 @@ fn every_offered_extension_has_a_table_of_its_version() {
         // SAFETY: literals.
         extensions(device).iter().map(|e| unsafe { read_text(e.name) }).collect()
     };
-    assert_eq!(names(true), [BATCH_PARTS, DEVICE, HISTOGRAMS, INFERENCE, MEMORY, METRICS, PROCESS]);
-    assert_eq!(names(false), [BATCH_PARTS, HISTOGRAMS, INFERENCE, MEMORY, METRICS, PROCESS]);
+    assert_eq!(
+        names(true),
+        [BATCH_PARTS, DEVICE, HISTOGRAMS, INFERENCE, MEMORY, METRICS, PROCESS, TRACE]
+    );
+    assert_eq!(names(false), [BATCH_PARTS, HISTOGRAMS, INFERENCE, MEMORY, METRICS, PROCESS, TRACE]);
     assert_eq!(find(DEVICE, 1).is_null(), devices::table().is_none());
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod process;
 pub mod reported_memory;
 mod responses;
 pub mod scope;
+mod traces;
 
 pub use basics::{log_level_set, set_log_level};
 pub use process::set_isolated;

@@ -1,7 +1,7 @@
 //! The traces of one setting that are not in a file yet.
 
 use super::format::write_records;
-use super::writer::{FileText, TraceFile};
+use super::writer::{FileText, TraceFile, TraceText};
 use crate::request_trace::RequestTrace;
 use crate::settings::TraceValues;
 
@@ -37,12 +37,12 @@ impl Collected {
         self.total += 1;
         let frequency = u64::from(values.log_frequency);
         if frequency == 0 && values.count < 0 {
-            file.write(FileText::Append(self.take_text()));
+            file.write(FileText::Append(self.take_records()));
         } else if (frequency != 0 && self.waiting >= frequency)
             || (exhausted() && self.total == created())
             || self.text.len() > MAX_COLLECTED
         {
-            file.write(FileText::Numbered(self.take_text()));
+            file.write(FileText::Numbered(self.take_records()));
         }
     }
 
@@ -51,15 +51,15 @@ impl Collected {
         if self.waiting == 0 {
             return;
         }
-        let text = self.take_text();
+        let records = self.take_records();
         file.write(match values.log_frequency {
-            0 => FileText::Append(text),
-            _ => FileText::Numbered(text),
+            0 => FileText::Append(records),
+            _ => FileText::Numbered(records),
         });
     }
 
-    fn take_text(&mut self) -> String {
-        self.waiting = 0;
-        std::mem::take(&mut self.text)
+    fn take_records(&mut self) -> TraceText {
+        let traces = std::mem::take(&mut self.waiting);
+        TraceText { text: std::mem::take(&mut self.text), traces }
     }
 }

@@ -16,21 +16,27 @@ pub fn write_records(trace: &RequestTrace, levels: TraceLevels, out: &mut String
 
 // Writing into a string cannot fail.
 fn write_span(span: &RequestSpan, levels: TraceLevels, out: &mut String) {
-    let RequestSpan { id, parent_id, version, .. } = span;
-    let (model, request_id) = (json_text(&span.model), json_text(&span.request_id));
-    let _ = write!(
-        out,
-        "{{\"id\":{id},\"model_name\":{model},\"model_version\":{version},\"request_id\":{request_id}"
-    );
-    if *parent_id != 0 {
-        let _ = write!(out, ",\"parent_id\":{parent_id}");
+    let mut buffer = itoa::Buffer::new();
+    let id = buffer.format(span.id);
+    out.push_str("{\"id\":");
+    out.push_str(id);
+    out.push_str(",\"model_name\":");
+    push_json(&span.model, out);
+    let _ = write!(out, ",\"model_version\":{},\"request_id\":", span.version);
+    push_json(&span.request_id, out);
+    if span.parent_id != 0 {
+        let _ = write!(out, ",\"parent_id\":{}", span.parent_id);
     }
     out.push('}');
     if levels.timestamps {
         for (activity, ns) in &span.timestamps {
-            let name = json_text(&activity.name());
-            let _ =
-                write!(out, ",{{\"id\":{id},\"timestamps\":[{{\"name\":{name},\"ns\":{ns}}}]}}");
+            out.push_str(",{\"id\":");
+            out.push_str(id);
+            out.push_str(",\"timestamps\":[{\"name\":");
+            push_json(&activity.name(), out);
+            out.push_str(",\"ns\":");
+            out.push_str(itoa::Buffer::new().format(*ns));
+            out.push_str("}]}");
         }
     }
     for tensor in &span.tensors {
@@ -43,6 +49,16 @@ fn write_span(span: &RequestSpan, levels: TraceLevels, out: &mut String) {
             tensor.shape,
             tensor.dtype
         );
+    }
+}
+
+/// Appends a text with quotes.
+fn push_json(text: &str, out: &mut String) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        out.extend(["\"", text, "\""]);
+    } else {
+        out.push_str(&json_text(text));
     }
 }
 

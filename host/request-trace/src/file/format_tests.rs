@@ -27,7 +27,7 @@ fn records_have_the_form_of_triton() {
     let child =
         RequestSpan { id: 8, parent_id: 7, model: "n".into(), version: 1, ..Default::default() };
     let trace = RequestTrace {
-        spans: vec![root, child],
+        spans: vec![root, child].into(),
         wire: TraceWire::V2Grpc,
         ids: Default::default(),
         context: None,
@@ -39,7 +39,7 @@ fn records_have_the_form_of_triton() {
         status: None,
         input_bytes: 0,
         output_bytes: 0,
-        principal: None,
+        caller: None,
     };
     let head = r#"{"id":7,"model_name":"m","model_version":2,"request_id":"a\"\n"}"#;
     let times = r#",{"id":7,"timestamps":[{"name":"REQUEST_START","ns":5}]},{"id":7,"timestamps":[{"name":"x\\","ns":6}]}"#;

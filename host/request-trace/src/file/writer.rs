@@ -5,14 +5,17 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use trtserver_base::telemetry_stats::{TraceDrop, TraceStats};
 
 /// Texts and bytes that wait for the disk; further traces are dropped and counted.
 const QUEUED: usize = 1024;
 const QUEUED_BYTES: usize = 64 << 20;
+/// Bytes that are written at once.
+const JOINED: usize = 256 << 10;
 
 /// The trace file of the server.
 #[derive(Debug)]
@@ -22,57 +25,68 @@ pub struct TraceFile {
     queue: OnceLock<Option<SyncSender<FileText>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct WriterState {
     queued_bytes: AtomicUsize,
-    dropped: AtomicU64,
+    stats: Arc<TraceStats>,
     /// A failure is in the log.
     reported: AtomicBool,
     stopped: AtomicBool,
 }
 
-/// Records, separated by commas, and where they belong.
+/// What the thread is to do.
 #[derive(Debug)]
 pub enum FileText {
     /// To the array in the file.
-    Append(String),
+    Append(TraceText),
     /// A file of their own, with the next number.
-    Numbered(String),
+    Numbered(TraceText),
     /// The server ends.
     Stop,
 }
 
+/// Records, separated by commas.
+#[derive(Debug, Default)]
+pub struct TraceText {
+    pub text: String,
+    pub traces: u64,
+}
+
 impl FileText {
-    fn len(&self) -> usize {
+    fn size(&self) -> (usize, u64) {
         match self {
-            FileText::Append(text) | FileText::Numbered(text) => text.len(),
-            FileText::Stop => 0,
+            FileText::Append(records) | FileText::Numbered(records) => {
+                (records.text.len(), records.traces)
+            }
+            FileText::Stop => (0, 0),
         }
     }
 }
 
 impl TraceFile {
     /// The file is created with the first trace.
-    pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), shared: Arc::default(), queue: OnceLock::new() }
-    }
-
-    /// Traces that were not written, because the disk failed or did not keep up.
-    pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Relaxed)
+    /// `stats` counts traces that were not written.
+    pub fn new(path: &Path, stats: Arc<TraceStats>) -> Self {
+        let shared = WriterState {
+            queued_bytes: AtomicUsize::new(0),
+            stats,
+            reported: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        };
+        Self { path: path.to_owned(), shared: Arc::new(shared), queue: OnceLock::new() }
     }
 
     /// Has the thread write a text. Does not block.
     pub fn write(&self, text: FileText) {
+        let (len, traces) = text.size();
         let Some(queue) = self.queue.get_or_init(|| self.start()) else {
-            self.shared.drop_text("the thread did not start");
+            self.shared.drop_traces(TraceDrop::WriteFailed, traces, "the thread did not start");
             return;
         };
-        let len = text.len();
         let queued = self.shared.queued_bytes.fetch_add(len, Relaxed);
         if (queued > 0 && queued + len > QUEUED_BYTES) || queue.try_send(text).is_err() {
             self.shared.queued_bytes.fetch_sub(len, Relaxed);
-            self.shared.drop_text("the disk does not keep up");
+            self.shared.drop_traces(TraceDrop::QueueFull, traces, "the disk does not keep up");
         }
     }
 
@@ -97,8 +111,8 @@ impl TraceFile {
 
 impl WriterState {
     /// The first lost trace is reported.
-    fn drop_text(&self, why: &str) {
-        self.dropped.fetch_add(1, Relaxed);
+    fn drop_traces(&self, reason: TraceDrop, traces: u64, why: &str) {
+        self.stats.count_dropped(reason, traces);
         if !self.reported.swap(true, Relaxed) {
             tracing::error!("traces are missing in the trace file: {why}");
         }
@@ -117,18 +131,22 @@ struct Writer {
 
 impl Writer {
     fn run(mut self, queue: &Receiver<FileText>) {
-        for text in queue {
-            let len = text.len();
+        let mut next = None;
+        while let Some(text) = next.take().or_else(|| queue.recv().ok()) {
+            let (mut waiting, _) = text.size();
+            let (text, later) = join_appended(text, queue, &mut waiting);
+            next = later;
+            let (_, traces) = text.size();
             let written = match text {
-                FileText::Append(text) => self.append(&text),
-                FileText::Numbered(text) => self.write_numbered(&text),
+                FileText::Append(records) => self.append(&records.text),
+                FileText::Numbered(records) => self.write_numbered(&records.text),
                 FileText::Stop => break,
             };
             if let Err(e) = written {
-                let path = self.path.display();
-                self.shared.drop_text(&format!("cannot write '{path}': {e}"));
+                let why = format!("cannot write '{}': {e}", self.path.display());
+                self.shared.drop_traces(TraceDrop::WriteFailed, traces, &why);
             }
-            self.shared.queued_bytes.fetch_sub(len, Relaxed);
+            self.shared.queued_bytes.fetch_sub(waiting, Relaxed);
         }
         self.shared.stopped.store(true, Relaxed);
     }
@@ -151,6 +169,29 @@ impl Writer {
         self.number += 1;
         std::fs::write(path, format!("[\n{text}]"))
     }
+}
+
+/// Texts for the growing file that wait already become one, which saves system calls; their bytes
+/// are added to `waiting`. Returns what comes behind them, too.
+fn join_appended(
+    first: FileText,
+    queue: &Receiver<FileText>,
+    waiting: &mut usize,
+) -> (FileText, Option<FileText>) {
+    let FileText::Append(mut joined) = first else { return (first, None) };
+    while joined.text.len() < JOINED {
+        match queue.try_recv() {
+            Ok(FileText::Append(records)) => {
+                *waiting += records.text.len();
+                joined.text.push(',');
+                joined.text.push_str(&records.text);
+                joined.traces += records.traces;
+            }
+            Ok(other) => return (FileText::Append(joined), Some(other)),
+            Err(_) => break,
+        }
+    }
+    (FileText::Append(joined), None)
 }
 
 #[cfg(test)]

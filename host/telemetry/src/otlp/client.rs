@@ -5,7 +5,7 @@
 
 use super::messages::ExportTraceServiceResponse;
 use crate::settings::{ExporterSettings, OtlpProtocol};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{
@@ -17,8 +17,9 @@ use http_body_util::{BodyExt, Limited};
 use prost::Message;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
+use smallvec::SmallVec;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 use tokio::time::timeout;
 use trtserver_base::telemetry_stats::ExportFailure;
@@ -30,7 +31,7 @@ const MAX_ANSWER: usize = 64 << 10;
 const MAX_TEXT: usize = 200;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Flag byte and length before a message over gRPC.
-const GRPC_PREFIX: usize = 5;
+pub const GRPC_PREFIX: usize = 5;
 
 /// Sends requests to one collector.
 pub struct OtlpClient {
@@ -40,6 +41,24 @@ pub struct OtlpClient {
     headers: HeaderMap,
     timeout: Duration,
     gzip: bool,
+}
+
+type Prefix = SmallVec<[u8; GRPC_PREFIX]>;
+
+/// The body of a request, which may be sent several times.
+pub struct RequestBody {
+    pub sent: Bytes,
+    /// The memory of the spans.
+    whole: Bytes,
+}
+
+impl RequestBody {
+    /// The memory of the spans, for the next ones. Empty while a connection still uses it.
+    pub fn into_memory(self) -> Vec<u8> {
+        let Self { sent, whole } = self;
+        drop(sent);
+        whole.try_into_mut().map(Vec::from).unwrap_or_default()
+    }
 }
 
 /// What became of one attempt to send a batch.
@@ -98,23 +117,36 @@ impl OtlpClient {
         self.url.as_str()
     }
 
-    /// The body of a request with this message.
+    /// The body of a request: a head and spans, whose first `room` bytes are free for it.
     ///
     /// # Errors
     /// It cannot be compressed.
-    pub fn body(&self, message: &impl Message) -> std::io::Result<Bytes> {
-        let encoded = message.encode_to_vec();
-        let packed = if self.gzip { compress(&encoded)? } else { encoded };
-        Ok(match self.protocol {
-            OtlpProtocol::HttpProtobuf => packed.into(),
+    pub fn body(&self, head: &[u8], mut spans: Vec<u8>, room: usize) -> io::Result<RequestBody> {
+        let start = room - head.len();
+        spans[start..room].copy_from_slice(head);
+        if self.gzip {
+            let packed = compress(&spans[start..])?;
+            let mut sent = Vec::with_capacity(GRPC_PREFIX + packed.len());
+            sent.extend_from_slice(&self.prefix(packed.len()));
+            sent.extend_from_slice(&packed);
+            return Ok(RequestBody { sent: sent.into(), whole: spans.into() });
+        }
+        let prefix = self.prefix(spans.len() - start);
+        let begin = start - prefix.len();
+        spans[begin..start].copy_from_slice(&prefix);
+        let whole = Bytes::from(spans);
+        Ok(RequestBody { sent: whole.slice(begin..), whole })
+    }
+
+    /// What gRPC has before a message of `length` bytes.
+    fn prefix(&self, length: usize) -> Prefix {
+        match self.protocol {
+            OtlpProtocol::HttpProtobuf => Prefix::new(),
             OtlpProtocol::Grpc => {
-                let mut body = BytesMut::with_capacity(GRPC_PREFIX + packed.len());
-                body.put_u8(self.gzip.into());
-                body.put_u32(packed.len() as u32);
-                body.put_slice(&packed);
-                body.freeze()
+                let [a, b, c, d] = (length as u32).to_be_bytes();
+                [self.gzip.into(), a, b, c, d].into()
             }
-        })
+        }
     }
 
     /// Sends a body once.
@@ -184,7 +216,7 @@ fn request_headers(settings: &ExporterSettings) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes)?;
     encoder.finish()

@@ -1,14 +1,15 @@
 //! The exporter: a bounded queue of finished traces and the thread that sends them in batches.
 //!
 //! Who offers a trace never waits: it is queued, or dropped and counted when the queue is full. The
-//! exporter's thread makes the spans.
+//! exporter's thread, which has a low priority, encodes the spans.
 
-use super::client::{ExportAnswer, OtlpClient};
-use super::messages::export_request;
+use super::client::{ExportAnswer, GRPC_PREFIX, OtlpClient};
+use super::request_head::RequestHead;
 use super::retry::pause_before_retry;
 use crate::settings::{ExporterSettings, QueueLimits};
-use crate::span::{SpanRecord, SpanSource};
+use crate::span::{SpanBuffer, SpanSource};
 use parking_lot::Mutex;
+use rustix::process::setpriority_process;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,6 +24,9 @@ use trtserver_request_trace::ids::SpanId;
 
 /// Interval of lines in the log about a collector that takes nothing.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Niceness of the thread: requests come first.
+const NICENESS: i32 = 5;
 
 /// Sends spans in the background.
 pub struct SpanExporter<T> {
@@ -57,6 +61,8 @@ impl<T: SpanSource> SpanExporter<T> {
             limits: settings.limits,
             stats: Arc::default(),
         });
+        let head = RequestHead::new(&settings.resource);
+        let room = GRPC_PREFIX + head.max_length();
         let (sender, receiver) = channel();
         let (stop, stopped) = watch::channel(None);
         let worker = ExportThread {
@@ -64,8 +70,10 @@ impl<T: SpanSource> SpanExporter<T> {
             queue: Arc::clone(&queue),
             receiver,
             stopped,
-            pending: Vec::new(),
-            resource: settings.resource,
+            pending: SpanBuffer::new(room),
+            spare: Vec::new(),
+            head,
+            room,
             last_logged: None,
         };
         let named = std::thread::Builder::new().name("span-export".to_owned());
@@ -110,14 +118,20 @@ struct ExportThread<T> {
     receiver: Receiver<T>,
     /// Until when the thread may send; `None`: the server runs.
     stopped: watch::Receiver<Option<Instant>>,
-    /// Spans of a batch that is not full.
-    pending: Vec<SpanRecord>,
-    resource: Vec<(String, String)>,
+    /// Spans that belong to no batch yet.
+    pending: SpanBuffer,
+    /// Memory for the next ones.
+    spare: Vec<u8>,
+    head: RequestHead,
+    /// Bytes before the spans of a batch, for its head.
+    room: usize,
     last_logged: Option<Instant>,
 }
 
 impl<T: SpanSource> ExportThread<T> {
     fn run(mut self, runtime: &Runtime) {
+        // Without the right to lower it, the thread has the server's priority.
+        let _ = setpriority_process(None, NICENESS);
         runtime.block_on(async {
             tracing::info!("spans are exported to {}", self.client.url());
             let mut stopped = self.stopped.clone();
@@ -160,32 +174,36 @@ impl<T: SpanSource> ExportThread<T> {
         let batch_size = self.queue.limits.max_export_batch_size;
         loop {
             self.fill(batch_size);
-            let is_full = self.pending.len() >= batch_size;
-            if self.pending.is_empty() || !is_full && !is_partial_due {
+            let count = self.pending.count().min(batch_size);
+            if count == 0 || count < batch_size && !is_partial_due {
                 return;
             }
-            let rest = self.pending.split_off(batch_size.min(self.pending.len()));
-            let batch = std::mem::replace(&mut self.pending, rest);
-            self.export_batch(batch).await;
+            self.export_batch(count).await;
         }
     }
 
-    /// Makes spans of queued traces until a batch is full.
+    /// Encodes the spans of queued traces until a batch is full.
     fn fill(&mut self, batch_size: usize) {
-        while self.pending.len() < batch_size
+        while self.pending.count() < batch_size
             && let Ok(source) = self.receiver.try_recv()
         {
-            let count = source.span_count();
-            source.append_spans(&mut self.pending);
-            self.queue.length.fetch_sub(count, Relaxed);
+            let before = self.pending.count();
+            source.encode_spans(&mut self.pending);
+            self.queue.length.fetch_sub(self.pending.count() - before, Relaxed);
         }
     }
 
     /// Sends a batch until the collector has it, refuses it, or its time is over.
-    async fn export_batch(&mut self, batch: Vec<SpanRecord>) {
-        let mut unsent = UnsentSpans { count: batch.len(), stats: Arc::clone(&self.queue.stats) };
-        let reason = match self.client.body(&export_request(&self.resource, batch)) {
-            Ok(body) => self.send_batch(body, &mut unsent).await,
+    async fn export_batch(&mut self, count: usize) {
+        let mut unsent = UnsentSpans { count, stats: Arc::clone(&self.queue.stats) };
+        let spans = self.pending.take(count, std::mem::take(&mut self.spare));
+        let head = self.head.encode(spans.len() - self.room);
+        let reason = match self.client.body(&head, spans, self.room) {
+            Ok(body) => {
+                let sent = self.send_batch(&body.sent, &mut unsent).await;
+                self.spare = body.into_memory();
+                sent
+            }
             Err(e) => Err(format!("cannot compress a batch: {e}")),
         };
         if let Err(message) = reason {
@@ -196,7 +214,7 @@ impl<T: SpanSource> ExportThread<T> {
 
     async fn send_batch(
         &mut self,
-        body: bytes::Bytes,
+        body: &bytes::Bytes,
         unsent: &mut UnsentSpans,
     ) -> Result<(), String> {
         let deadline = Instant::now() + self.queue.limits.export_timeout;
@@ -249,7 +267,7 @@ impl<T: SpanSource> ExportThread<T> {
 
     /// Counts what the end of the server leaves.
     fn count_left(&mut self) {
-        let mut left = self.pending.len();
+        let mut left = self.pending.count();
         while let Ok(source) = self.receiver.try_recv() {
             left += source.span_count();
         }

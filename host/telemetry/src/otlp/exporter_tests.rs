@@ -1,36 +1,34 @@
 //! Unit tests of `exporter.rs`.
 
 use super::*;
-use crate::otlp::messages::ExportTraceServiceRequest;
+use crate::otlp::decoded::{ExportTraceServiceRequest, Value};
 use crate::settings::OtlpProtocol;
-use crate::span::{SpanKind, SpanStatus};
 use prost::Message;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
-use trtserver_request_trace::ids::TraceId;
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn spans(count: usize) -> Vec<SpanRecord> {
-    let span = |index: usize| SpanRecord {
-        trace_id: TraceId::random(),
-        span_id: SpanId::random(),
-        parent: None,
-        trace_state: String::new(),
-        name: index.to_string(),
-        kind: SpanKind::Server,
-        start_ns: 1,
-        end_ns: 2,
-        attributes: vec![("key", "value".into())],
-        events: Vec::new(),
-        status: SpanStatus::Unset,
-    };
-    (0..count).map(span).collect()
+/// Spans with a name only.
+struct NamedSpans(usize);
+
+impl SpanSource for NamedSpans {
+    fn span_count(&self) -> usize {
+        self.0
+    }
+
+    fn encode_spans(&self, spans: &mut SpanBuffer) {
+        (0..self.0).for_each(|index| spans.add(|span| span.name(&index.to_string())));
+    }
 }
 
-fn start(address: SocketAddr, limits: QueueLimits) -> SpanExporter<Vec<SpanRecord>> {
+fn spans(count: usize) -> NamedSpans {
+    NamedSpans(count)
+}
+
+fn start(address: SocketAddr, limits: QueueLimits) -> SpanExporter<NamedSpans> {
     let settings = ExporterSettings {
         url: format!("http://{address}/v1/traces"),
         protocol: OtlpProtocol::HttpProtobuf,
@@ -38,7 +36,7 @@ fn start(address: SocketAddr, limits: QueueLimits) -> SpanExporter<Vec<SpanRecor
         timeout: LONG,
         gzip: false,
         certificate: None,
-        resource: Vec::new(),
+        resource: vec![("service.name".to_owned(), "tests".to_owned())],
         limits,
     };
     SpanExporter::start(settings).unwrap()
@@ -94,7 +92,14 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     }
 }
 
+/// The names of a request's spans. It says which server sent it.
 fn names(request: &ExportTraceServiceRequest) -> Vec<String> {
+    let [of_server] = &request.resource_spans[..] else { panic!("{request:?}") };
+    let resource = &of_server.resource.as_ref().unwrap().attributes[0];
+    let value = resource.value.clone().unwrap().value;
+    assert_eq!((&*resource.key, value), ("service.name", Some(Value::Text("tests".to_owned()))));
+    let scope = of_server.scope_spans[0].scope.as_ref().unwrap();
+    assert_eq!((&*scope.name, &*scope.version), ("trtserver", env!("CARGO_PKG_VERSION")));
     let spans = &request.resource_spans[0].scope_spans[0].spans;
     spans.iter().map(|span| span.name.clone()).collect()
 }

@@ -14,6 +14,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::sync::{Arc, OnceLock};
 use trtserver_base::access_stats::AccessStats;
+use trtserver_base::request_id::current_observer;
 use trtserver_config::ServerSettings;
 
 /// What decides for all listeners of a server.
@@ -86,6 +87,10 @@ impl AccessGate {
             if let Some(reason) = refusal.reason() {
                 self.rules.stats.count_refusal(reason);
             }
+            // Over gRPC the status has the text.
+            if let (CallerProtocol::Http, Some(observer)) = (caller.protocol, current_observer()) {
+                observer.request_refused(&refusal.message(caller.protocol));
+            }
             if let Some(action) = &endpoint.control {
                 audit::log_refused(&self.rules.stats, caller.peer, action, refusal);
             }
@@ -109,7 +114,7 @@ impl AccessGate {
         {
             return Err(AccessRefusal::MissingHeader(header.to_owned()));
         }
-        if settings.access.control.is_some() {
+        if settings.access.has_control_listener() {
             let is_wrong = match self.is_control_listener {
                 true => endpoint.is_inference(),
                 false => endpoint.is_for_control_listener(),
@@ -127,6 +132,9 @@ impl AccessGate {
         };
         let names = names.load();
         let entry = find_name(&names, caller)?;
+        if let Some(observer) = current_observer() {
+            observer.caller_named(&entry.grant.name);
+        }
         entry.grant.authorize(endpoint)?;
         let in_flight = if counts { entry.grant.admit()? } else { None };
         let fairness = self.rules.fairness.as_ref();

@@ -59,7 +59,7 @@ impl AccessRefusal {
             }
             Self::WrongListener => {
                 "this endpoint is not served at this listener: the server has a control listener \
-                                    (--control-address), which serves control but no inference"
+                                    (--control-address, --control-grpc-address), which serves control but no inference"
                     .to_owned()
             }
             Self::NoToken(scope) => format!(

@@ -51,8 +51,8 @@ impl BodyProgress {
     }
 
     /// The client that sends it.
-    pub fn peer(&self) -> &ConnectionPeer {
-        self.state.peer()
+    pub fn connection_peer(&self) -> &ConnectionPeer {
+        self.state.connection_peer()
     }
 
     /// The first message of a stream has not arrived.

@@ -104,7 +104,7 @@ impl ConnectionState {
     }
 
     /// The client of the connection.
-    pub fn peer(&self) -> &ConnectionPeer {
+    pub fn connection_peer(&self) -> &ConnectionPeer {
         self.peer.get().unwrap_or(const { &ConnectionPeer::UNKNOWN })
     }
 

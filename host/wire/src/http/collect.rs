@@ -50,7 +50,7 @@ pub trait ReceivedBody: Body<Data = Bytes, Error: Error + 'static> {
     }
 
     /// The client that sends it.
-    fn peer(&self) -> &ConnectionPeer {
+    fn connection_peer(&self) -> &ConnectionPeer {
         const { &ConnectionPeer::UNKNOWN }
     }
 }
@@ -60,7 +60,7 @@ impl ReceivedBody for RequestBody {
         StreamConnection { unread: Some(Arc::clone(self.unread())), watch: self.watch().cloned() }
     }
 
-    fn peer(&self) -> &ConnectionPeer {
+    fn connection_peer(&self) -> &ConnectionPeer {
         self.connection_peer()
     }
 }

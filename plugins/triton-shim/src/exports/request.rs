@@ -6,7 +6,7 @@ use crate::handles::{self, LiveObject};
 use crate::host::c_str;
 use crate::objects::parameter::parameter_type;
 use crate::objects::request::{InputObject, RequestObject, RequestSource};
-use crate::objects::server::TraceObject;
+use crate::objects::trace::TraceObject;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use trtserver_plugin_api::abi::request::request_flags;
@@ -71,10 +71,9 @@ export! {
         });
     }
 
-    /// Null: the server writes traces itself.
+    /// The trace of the request, owned by it; null if it is not traced.
     fn TRITONBACKEND_RequestTrace(request: LiveObject<RequestObject>, trace: Out<*mut TraceObject>) {
-        request.host()?;
-        trace.set(ptr::null_mut());
+        trace.set(request.host()?.trace().map_or(ptr::null_mut(), |trace| trace.raw()));
     }
 
     /// Number of parameters.
@@ -190,7 +189,7 @@ export! {
             return Err(TritonFault::misuse(format_args!("release flags {release_flags} are unknown")));
         }
         let RequestSource::Host(mut released) = handles::free_object(request.0)?.source else { return Ok(()) };
-        released.free_inputs();
+        released.free_parts();
         let handle = released.view().handle;
         // SAFETY: released once, here; the view is not used again.
         unsafe { (crate::host::host_table()?.request_release)(handle, ptr::null_mut()) };

@@ -1,23 +1,24 @@
-//! `TRITONSERVER_InferenceTrace*` as backends use it. Requests have no trace object: the server
-//! writes traces itself. So these functions get null, and what a backend would add to a trace is
-//! dropped.
+//! `TRITONSERVER_InferenceTrace*` as backends use it. A request that is not traced has null, which
+//! every function takes; what a backend would add to its trace is dropped.
 
-use super::guard::{Maybe, Out, TextMaybe, export};
-use crate::objects::server::TraceObject;
+use super::guard::{Maybe, Out, Text, export};
+use crate::objects::trace::TraceObject;
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
 export! {
-    /// A point that a backend adds to a trace: ignored.
+    /// A point that a backend adds to a trace.
     fn TRITONSERVER_InferenceTraceReportActivity(
         trace: Maybe<TraceObject>,
-        _timestamp: u64,
-        _name: TextMaybe,
+        timestamp: u64,
+        name: Text,
     ) {
-        let _ = trace.0;
+        if let Some(trace) = trace.0 {
+            trace.report(name.c(), timestamp)?;
+        }
     }
 
-    /// Null: there is no trace for nested inference.
+    /// Null: the server traces nested inference itself.
     fn TRITONSERVER_InferenceTraceSpawnChildTrace(
         trace: Maybe<TraceObject>,
         child_trace: Out<*mut TraceObject>,
@@ -26,16 +27,19 @@ export! {
         child_trace.set(ptr::null_mut());
     }
 
-    /// An empty text: there is no context.
+    /// The W3C context as JSON, valid as long as the request; an empty text without a trace.
     fn TRITONSERVER_InferenceTraceContext(
         trace: Maybe<TraceObject>,
         trace_context: Out<*const c_char>,
     ) {
-        let _ = trace.0;
-        trace_context.set(c"".as_ptr());
+        let context = match &trace.0 {
+            Some(trace) => trace.context()?.as_ptr(),
+            None => c"".as_ptr(),
+        };
+        trace_context.set(context);
     }
 
-    /// Nothing to free; null is what a backend has.
+    /// Nothing to free: the request owns its trace.
     fn TRITONSERVER_InferenceTraceDelete(trace: Maybe<TraceObject>) {
         let _ = trace.0;
     }

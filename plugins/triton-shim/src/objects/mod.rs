@@ -18,5 +18,6 @@ pub mod reply; // the response side of a request
 pub mod request; // requests and their inputs
 pub mod response; // responses
 pub mod server; // the token for nested inference
-pub mod state; // states of sequences
-pub mod statistics; // statistics of a response
+pub mod state;
+pub mod statistics;
+pub mod trace; // states of sequences // statistics of a response

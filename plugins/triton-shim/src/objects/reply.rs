@@ -102,6 +102,10 @@ impl RequestReply {
         })
     }
 
+    pub fn responder(&self) -> *mut Responder {
+        self.responder
+    }
+
     pub fn is_cancelled(&self) -> bool {
         // SAFETY: the flag is null or as valid as the responder, which this object keeps.
         unsafe { self.cancelled.as_ref() }.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)

@@ -4,11 +4,12 @@
 use super::attributes::BufferAttributes;
 use super::nested_request::OwnRequest;
 use super::reply::RequestReply;
+use super::trace::TraceObject;
 use crate::fault::{Result, TritonFault};
 use crate::handles::{self, LiveObject, ObjectKind, TypedObject, create_object};
 use smallvec::SmallVec;
-use std::sync::{Mutex, PoisonError};
-use trtserver_plugin_api::abi::request;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use trtserver_plugin_api::abi::request::{self, request_flags};
 use trtserver_plugin_api::abi::types::{Buf, Tensor, tensor_flags};
 
 pub struct RequestObject {
@@ -29,6 +30,8 @@ pub struct HostRequest {
     /// One reference of it.
     pub reply: LiveObject<RequestReply>,
     pub inputs: SmallVec<[LiveObject<InputObject>; 4]>,
+    /// Made when the backend asks for it.
+    trace: OnceLock<Option<LiveObject<TraceObject>>>,
 }
 
 // SAFETY: a view is read-only, and the host allows its use on any thread.
@@ -54,7 +57,7 @@ impl HostRequest {
         // Backends make the inputs that describe a batch themselves, from the configuration.
         let tensors = tensors.iter().filter(|tensor| tensor.flags & tensor_flags::BATCH == 0);
         let inputs = tensors.map(|tensor| create_object(InputObject::new(tensor))).collect();
-        HostRequest { view, reply, inputs }
+        HostRequest { view, reply, inputs, trace: OnceLock::new() }
     }
 
     pub fn view(&self) -> &request::Request {
@@ -86,8 +89,20 @@ impl HostRequest {
         unsafe { view_slice(self.view().params, self.view().n_params) }
     }
 
-    /// Ends the life of the inputs.
-    pub fn free_inputs(&mut self) {
+    /// The trace of the request, if it has one.
+    pub fn trace(&self) -> Option<LiveObject<TraceObject>> {
+        if self.view().flags & request_flags::TRACED == 0 {
+            return None;
+        }
+        let make = || TraceObject::new(self.reply.responder()).map(create_object);
+        *self.trace.get_or_init(make)
+    }
+
+    /// Ends the life of the inputs and of the trace.
+    pub fn free_parts(&mut self) {
+        if let Some(Some(trace)) = self.trace.take() {
+            let _ = handles::free_object(trace.raw());
+        }
         for input in self.inputs.drain(..) {
             if let Ok(input) = handles::free_object(input.raw()) {
                 input.free_attributes();

@@ -24,10 +24,3 @@ impl ServerToken {
 impl TypedObject for ServerToken {
     const KIND: ObjectKind = ObjectKind::Server;
 }
-
-/// `TRITONSERVER_InferenceTrace`: none exists.
-pub struct TraceObject;
-
-impl TypedObject for TraceObject {
-    const KIND: ObjectKind = ObjectKind::Trace;
-}

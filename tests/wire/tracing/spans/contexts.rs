@@ -1,10 +1,10 @@
 //! Contexts of callers, over all four frontends, and which requests are exported.
 
-use super::{server, wait_for_traces, with_models};
+use super::{server, tree, wait_for_traces, with_models};
 use trtserver_tests::grpc::{INFER, infer_v1, infer_v2};
 use trtserver_tests::http2::{Client, call_headers, message};
 use trtserver_tests::otlp_sink::{OtlpSink, SinkMode, Span, attribute};
-use trtserver_tests::{Endpoint, InferenceClient, Running, inference};
+use trtserver_tests::{Endpoint, InferenceClient, Running, inference, probe};
 
 const SPAN: &str = "b7ad6b7169203331";
 
@@ -106,4 +106,25 @@ fn failed_requests_are_exported_although_they_are_not_sampled() {
     let status = root.status.as_ref().expect("a status");
     assert_eq!(status.code, 2, "an error");
     assert!(status.message.contains("input"), "{}", status.message);
+}
+
+#[test]
+fn slow_requests_are_exported_although_they_are_not_sampled() {
+    let sink = OtlpSink::start(SinkMode::Accept);
+    let flags = ["--trace-config=rate=1000000", "--trace-slow-ms=10"];
+    let server =
+        server(&sink.address, &flags).model("waits", probe("waits", &[("delay_ms", "20")]));
+    let server = server.start();
+    for endpoint in [Endpoint::HttpV1, Endpoint::GrpcV2] {
+        assert!(InferenceClient::send(&server, endpoint, "waits", [1.0, 2.0]).is_echoed());
+    }
+    let traces = wait_for_traces(&server, &sink, 2);
+    assert!(server.stop().success());
+    for spans in traces.values() {
+        assert_eq!(tree(spans), ["InferRequest", "compute < waits", "waits < InferRequest"]);
+        let root = spans.iter().find(|span| span.parent_span_id.is_empty()).expect("a root");
+        assert_eq!(attribute(root, "trtserver.kept").as_deref(), Some("slow"));
+        assert!(root.end_time_unix_nano - root.start_time_unix_nano >= 20_000_000, "{root:?}");
+        assert!(spans.iter().all(|span| span.status.is_none()), "{spans:?}");
+    }
 }

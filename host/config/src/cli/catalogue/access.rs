@@ -17,6 +17,12 @@ pub(super) const ACCESS: &[FlagSpec] = &[
         "Interval in seconds at which --auth-file is read again; 0: on SIGHUP only",
     ),
     flag_spec(
+        "control-grpc-address",
+        FlagKind::Text("HOST:PORT|unix:PATH"),
+        "",
+        "The same over gRPC; with either of them, control is served at control listeners only",
+    ),
+    flag_spec(
         "control-address",
         FlagKind::Text("HOST:PORT|unix:PATH"),
         "",

@@ -53,9 +53,9 @@ pub async fn serve_generate<B: ReceivedBody>(
     let report = ctx.demanded_report(&headers, ReportFormat::Text);
     let mut trace = None;
     let found = find_for_inference(ctx, name, version).and_then(|served| {
-        trace = ctx
-            .tracer
-            .begin(TraceWire::V2Http, &served.name, received_ns, || read_trace_context(&headers));
+        trace = ctx.begin_trace(TraceWire::V2Http, &served.name, received_ns, || {
+            read_trace_context(&headers)
+        });
         match read_head(ctx, &headers) {
             Ok(head) => Ok((served, head)),
             Err(error) => Err(count_refused(&served, trace.as_ref(), received_ns, error)),
