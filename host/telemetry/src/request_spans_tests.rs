@@ -1,4 +1,5 @@
 //! Unit tests of `request_spans.rs`.
+#![allow(clippy::unwrap_used, reason = "what these tests cannot do is a failure")]
 
 use super::*;
 use crate::otlp::decoded::{KeyValue, ScopeSpans, Span, Status, Value};
