@@ -20,6 +20,10 @@
 //! the child opens too, by descriptor or CUDA IPC handle. A position in a message is an offset,
 //! validated before use. The child ends when its connection does, so a killed host leaves no
 //! process behind.
+//!
+//! Terms: a *ring* is a ring buffer of *records*, which are messages, in an arena, one for each
+//! direction of a work connection. An *instance session* is what remains of one instance when its
+//! child is restarted.
 
 pub mod child;
 mod child_process;

@@ -8,6 +8,9 @@
 //! ([`file`]), the list of recent traces ([`recent`]) and others.
 //!
 //! While nothing is traced, a request pays one branch in each place that records.
+//!
+//! A request is *sampled* when its trace is chosen as it begins. The *tail rule* keeps the trace of a
+//! request at its end, because it was slow or failed.
 
 #![forbid(unsafe_code)]
 

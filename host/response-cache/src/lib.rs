@@ -8,6 +8,10 @@
 //! Equal requests in flight are one execution: the first one leads, the others follow it
 //! ([`flight`]). A leader that ends without having been executed hands over to a follower. A cache
 //! that costs more than it saves switches itself off for a while ([`benefit`]).
+//!
+//! Terms: an *entry* is a stored response. A *flight* is one execution that equal requests share; its
+//! *leader* is the request that is executed, its *followers* wait for the result. In a *hand-over* a
+//! follower becomes the leader, because the leader ended without having been executed.
 
 #![forbid(unsafe_code)]
 

@@ -5,6 +5,9 @@
 //! [`advice`] says in words what to change. [`configuration`] says which values of a configuration
 //! come from which line of its file. [`recent`] lists lines of the log and changes of the
 //! repository.
+//!
+//! Terms: a *reading* is the counters of all versions at one time, a *snapshot* the status that is
+//! made of it, and a *viewer* is sent the changes between two snapshots.
 
 #![forbid(unsafe_code)]
 
