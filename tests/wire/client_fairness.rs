@@ -26,7 +26,11 @@ fn logged_http(name: &str, headers: &[(&str, &str)]) -> Vec<u8> {
 
 fn executed(server: &Running) -> Vec<String> {
     let log = server.log();
-    let name = |line: &str| line.split_once("logged 0 ").map(|(_, name)| name.trim().to_owned());
+    // The text is followed by the scope of the instance.
+    let name = |line: &str| {
+        line.split_once("logged 0 ")
+            .map(|(_, rest)| rest.split([' ', '"']).next().unwrap().to_owned())
+    };
     log.lines().filter_map(name).collect()
 }
 

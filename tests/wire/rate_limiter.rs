@@ -158,7 +158,11 @@ fn demands_that_cannot_be_met_are_refused() {
 /// The models of the lines `logged 0 MODEL`, in their order.
 fn executed(server: &Running) -> Vec<String> {
     let log = server.log();
-    let name = |line: &str| line.split_once("logged 0 ").map(|(_, name)| name.trim().to_owned());
+    // The text is followed by the scope of the instance.
+    let name = |line: &str| {
+        line.split_once("logged 0 ")
+            .map(|(_, rest)| rest.split([' ', '"']).next().unwrap().to_owned())
+    };
     log.lines().filter_map(name).collect()
 }
 
