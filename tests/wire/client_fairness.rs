@@ -29,7 +29,7 @@ fn executed(server: &Running) -> Vec<String> {
     // The text is followed by the scope of the instance.
     let name = |line: &str| {
         line.split_once("logged 0 ")
-            .map(|(_, rest)| rest.split([' ', '"']).next().unwrap().to_owned())
+            .map(|(_, rest)| rest[..rest.find([' ', '"']).unwrap_or(rest.len())].to_owned())
     };
     log.lines().filter_map(name).collect()
 }

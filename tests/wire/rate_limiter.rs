@@ -27,11 +27,16 @@ fn report(server: &Running) -> Value {
     server.get("/v2/trtserver/rate-limiter").json()
 }
 
+#[track_caller]
+fn rows(report: &Value, key: &str) -> Vec<Value> {
+    let rows = report[key].as_array();
+    rows.unwrap_or_else(|| panic!("no {key}: {report}")).clone()
+}
+
 /// The report of an instance of the model.
 fn instance(server: &Running, model: &str) -> Value {
-    let report = report(server);
-    let instances = report["instances"].as_array().unwrap();
-    instances.iter().find(|instance| instance["model"] == model).cloned().unwrap_or_default()
+    let instances = rows(&report(server), "instances");
+    instances.into_iter().find(|instance| instance["model"] == model).unwrap_or_default()
 }
 
 fn is_waiting(server: &Running, model: &str) -> bool {
@@ -39,7 +44,7 @@ fn is_waiting(server: &Running, model: &str) -> bool {
 }
 
 fn all_is_free(server: &Running) -> bool {
-    report(server)["resources"].as_array().unwrap().iter().all(|row| row["in_use"] == 0)
+    rows(&report(server), "resources").iter().all(|row| row["in_use"] == 0)
 }
 
 #[test]
@@ -161,7 +166,7 @@ fn executed(server: &Running) -> Vec<String> {
     // The text is followed by the scope of the instance.
     let name = |line: &str| {
         line.split_once("logged 0 ")
-            .map(|(_, rest)| rest.split([' ', '"']).next().unwrap().to_owned())
+            .map(|(_, rest)| rest[..rest.find([' ', '"']).unwrap_or(rest.len())].to_owned())
     };
     log.lines().filter_map(name).collect()
 }
