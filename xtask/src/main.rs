@@ -9,6 +9,7 @@ mod client_programs;
 mod command;
 mod demo;
 mod deny;
+mod deploy;
 mod failures;
 mod fuzz;
 mod gate;
@@ -88,6 +89,13 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             }
         }
         Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
+        Some(("deploy", with)) => {
+            let dist = build::build(paths, true)?;
+            match with.get_flag("proxies") {
+                true => deploy::try_proxies(paths, &dist),
+                false => deploy::check(paths, &dist),
+            }
+        }
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("package", with)) => {
             let names = |name: &str| with.get_many(name).unwrap_or_default().cloned().collect();
@@ -253,6 +261,11 @@ fn cli() -> Command {
                     "Soak test: a million requests to eight models, with every batcher and many cancellations",
                 )
                 .arg(arguments("Arguments for the soak test: --requests N")),
+        )
+        .subcommand(
+            Command::new("deploy")
+                .about("Check the files of deploy/ and execute their start lines")
+                .arg(flag("proxies", "Run haproxy and nginx in front of three servers instead")),
         )
         .subcommand(
             Command::new("build")

@@ -3,7 +3,7 @@
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's;
 //! `kserve` has the clients of KServe and MLServer; `s3` has a server with the interface of S3;
 //! `triton` has what models of Triton's Python backend import; `build` has build tools;
-//! `envoy` has a proxy; `page` drives a browser. Each is in
+//! `envoy` has a proxy; `page` drives a browser; `deploy` checks the files of `deploy/`. Each is in
 //! `target/python/` with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
@@ -100,6 +100,15 @@ pub const PAGE: Environment = Environment {
     newest: 13,
     proof: "import playwright.sync_api, axe_playwright_python.sync_playwright",
     x86_64_only: false,
+};
+
+/// What the files of `deploy/` are checked with.
+pub const DEPLOY: Environment = Environment {
+    name: "deploy",
+    oldest: 10,
+    newest: 13,
+    proof: "import hcl2, jsonschema, kubernetes_validate, yaml",
+    x86_64_only: true,
 };
 
 /// What packages are built and checked with.

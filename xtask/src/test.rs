@@ -5,6 +5,7 @@ use crate::azurite;
 use crate::build;
 use crate::command::{Result, cargo, output, run, say};
 use crate::deny;
+use crate::deploy;
 use crate::failures;
 use crate::gate;
 use crate::paths::Paths;
@@ -91,6 +92,7 @@ const STEPS: &[(&str, Step)] = &[
     ("runtimes", runtimes),
     ("python", |paths, _| environments(paths).map(|_| Outcome::Passed)),
     ("build", |paths, _| build::build(paths, true).map(|_| Outcome::Passed)),
+    ("deploy", deploy),
     ("rust", rust),
     ("gate", |paths, _| gate(paths)),
 ];
@@ -227,6 +229,16 @@ fn runtimes(paths: &Paths, options: &Options) -> Result<Outcome> {
 /// `left_out` says what.
 fn outcome(left_out: Vec<String>) -> Outcome {
     if left_out.is_empty() { Outcome::Passed } else { Outcome::LeftOut(left_out.join(", ")) }
+}
+
+/// The files of `deploy/`, with the debug install.
+fn deploy(paths: &Paths, _: &Options) -> Result<Outcome> {
+    if !python::DEPLOY.supported_here() {
+        return Ok(Outcome::Skipped("kubectl has no package for this machine"));
+    }
+    runtimes::fetch(paths)?;
+    deploy::check(paths, &build::build(paths, true)?)?;
+    Ok(Outcome::Passed)
 }
 
 /// Tests of the whole workspace. Tests that start a server find it with `TRTSERVER_DIST`.

@@ -26,6 +26,7 @@ const FOLDERS: &[&str] = &[
     "tests",
     "fuzz",
     "clients",
+    "deploy",
     "benches",
     "examples",
     "xtask",
