@@ -14,7 +14,11 @@ from .findings import DEPLOY, check_grace
 def check(findings):
     """Returns the start line of Nomad's job."""
     check_systemd(findings)
-    for name, pattern in (("haproxy/haproxy.cfg", r"server server-(\d) server-\1:(\d+)"), ("nginx/nginx.conf", r"server server-(\d):(\d+)")):
+    patterns = {
+        "haproxy/haproxy.cfg": r"server server-(\d) server-\1:(\d+)",
+        "nginx/nginx.conf": r"server server-(\d):(\d+)",
+    }
+    for name, pattern in patterns.items():
         ports = sorted(re.findall(pattern, (DEPLOY / name).read_text()))
         expected = sorted((str(number), port) for number in (1, 2, 3) for port in ("8000", "8001"))
         findings.expect(ports == expected, f"deploy/{name}", f"servers {ports}, expected {expected}")
