@@ -46,7 +46,7 @@ class Server:
             env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder / "tmp"), **(env or {})},
             cwd=folder,
         )
-        self.folder, self.addresses, self.ready = folder, {}, threading.Event()
+        self.folder, self.addresses, self.ready, self.drains = folder, {}, threading.Event(), False
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -77,6 +77,10 @@ class Server:
 
     def end(self):
         """As an orchestrator does, without the time that the drain delay needs."""
+        if self.drains:
+            self.process.kill()
+            self.process.wait(TIMEOUT)
+            return 0
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(TIMEOUT)
 
@@ -132,6 +136,18 @@ def check_probes(findings, where, server, container):
         findings.expect(status == 200, where, f"{name}: {status} {text}")
 
 
+def check_drain(findings, where, server, model, container):
+    """From SIGTERM on it is not ready and serves: what replaces a preStop hook."""
+    server.process.send_signal(signal.SIGTERM)
+    server.drains = True
+    path, begin = container["readinessProbe"]["httpGet"]["path"], time.monotonic()
+    while server.ask(path)[0] == 200 and time.monotonic() - begin < TIMEOUT:
+        time.sleep(0.02)
+    status, _ = server.ask(path)
+    findings.expect(status == 503, where, f"{path} after SIGTERM: {status}, expected 503")
+    check_infer(findings, f"{where}, after SIGTERM", server, model)
+
+
 def check_ports(findings, where, words, ports):
     """The ports of the file are those of the flags, or the server's own."""
     flags = dict(word.lstrip("-").split("=", 1) for word in words if "-port=" in word)
@@ -184,6 +200,8 @@ def run_overlay(dist, overlay, objects, findings):
             findings.expect(status == 401, where, f"without a token: {status}, expected 401")
             socket = server.folder / "run/trtserver/control"
             findings.expect(socket.is_socket(), where, "no control socket")
+        else:
+            check_drain(findings, where, server, "addsub_fp32", container)
 
 
 def bare(model, names):
@@ -215,6 +233,8 @@ def run_kserve(dist, runtimes, findings):
             server.wait_ready()
             check_probes(findings, where, server, container)
             check_infer(findings, where, server, model)
+            if name == "onnx":
+                check_drain(findings, where, server, model, container)
     run_modelcar(dist, words, container, findings)
     run_agent(dist, runtimes["trtserver-multi-model"], findings)
 
