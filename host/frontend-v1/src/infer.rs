@@ -186,16 +186,16 @@ impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
             outputs: requested.clone(),
             stream: None,
             waits: false,
-            observed: ObservedInference::current(
-                || id_text(self.header.id),
-                &self.served.name,
-                self.served.version,
-            ),
         };
         if let Some(trace) = &self.trace {
             trace.received(now_ns());
         }
-        let responder = Responder::traced(context, sink, self.trace.clone());
+        let observed = ObservedInference::current(
+            || id_text(self.header.id),
+            &self.served.name,
+            self.served.version,
+        );
+        let responder = Responder::observed(context, sink, self.trace.clone(), observed);
         let response = receiver.await_response(Arc::downgrade(&responder));
         let h = &self.header;
         let request = InferRequest {

@@ -134,10 +134,10 @@ impl UncheckedRequest {
             used_memory: UsedMemory::from_tensors(&self.inputs, &self.outputs),
             outputs: self.outputs,
             waits: self.stream.is_some() && served.decoupled(),
-            observed: ObservedInference::current(|| self.id.clone(), &served.name, served.version),
             stream: self.stream,
         };
-        let responder = Responder::traced(context, sink, self.trace);
+        let observed = ObservedInference::current(|| self.id.clone(), &served.name, served.version);
+        let responder = Responder::observed(context, sink, self.trace, observed);
         let weak = Arc::downgrade(&responder);
         let request = InferRequest {
             id: self.id,

@@ -3,7 +3,6 @@
 
 use super::buffer::ALIGN;
 use super::memory::{MemoryLocation, OutputMemory, PlacedSlice};
-use super::observed::ObservedInference;
 use super::signature::ModelSignature;
 use super::tensor::RequestedOutput;
 use super::tensor_data::TensorData;
@@ -35,8 +34,6 @@ pub struct RequestContext {
     pub wording: ErrorWording,
     /// Placed memory of inputs and output destinations.
     pub used_memory: Option<Arc<UsedMemory>>,
-    /// Somebody wants to know how the inference ends.
-    pub observed: Option<Box<ObservedInference>>,
 }
 
 /// How errors of the schedulers are worded: each protocol generation has texts of its own.

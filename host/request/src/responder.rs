@@ -37,18 +37,18 @@ pub struct Responder {
     tags: Option<Box<RequestTags>>,
 }
 
-/// What follows a request for log lines and traces. One allocation, which most requests do without.
+/// Who else is told of a request. One allocation, which most requests do without.
 struct RequestTags {
     /// Request id for log lines.
     request_id: Option<RequestId>,
     trace: Option<Arc<ActiveTrace>>,
+    /// Somebody wants to know how the inference ends.
+    observed: Option<Box<ObservedInference>>,
 }
 
 impl Responder {
     pub fn new(context: RequestContext, sink: impl Into<Sink>) -> Arc<Self> {
-        let id = RequestId::current();
-        let tags = id.map(|id| Box::new(RequestTags { request_id: Some(*id), trace: None }));
-        Self::with_tags(context, sink, tags)
+        Self::observed(context, sink, None, None)
     }
 
     /// The same for a request that may be traced.
@@ -57,11 +57,20 @@ impl Responder {
         sink: impl Into<Sink>,
         trace: Option<Arc<ActiveTrace>>,
     ) -> Arc<Self> {
-        if trace.is_none() {
-            return Self::new(context, sink);
-        }
+        Self::observed(context, sink, trace, None)
+    }
+
+    /// The same for a request whose end may be reported.
+    pub fn observed(
+        context: RequestContext,
+        sink: impl Into<Sink>,
+        trace: Option<Arc<ActiveTrace>>,
+        observed: Option<Box<ObservedInference>>,
+    ) -> Arc<Self> {
         let request_id = RequestId::current().map(|id| *id);
-        Self::with_tags(context, sink, Some(Box::new(RequestTags { request_id, trace })))
+        let is_alone = request_id.is_none() && trace.is_none() && observed.is_none();
+        let tags = (!is_alone).then(|| Box::new(RequestTags { request_id, trace, observed }));
+        Self::with_tags(context, sink, tags)
     }
 
     fn with_tags(
@@ -88,6 +97,10 @@ impl Responder {
     /// The trace of the request, if it is traced.
     pub fn trace(&self) -> Option<&Arc<ActiveTrace>> {
         self.tags.as_ref()?.trace.as_ref()
+    }
+
+    fn observed_inference(&self) -> Option<&ObservedInference> {
+        self.tags.as_ref()?.observed.as_deref()
     }
 
     /// The request entered a queue.
@@ -200,7 +213,7 @@ impl Responder {
             request_tracing::trace_end(trace, self, &result);
         }
         count(&result);
-        if let Some(observed) = &self.context.observed {
+        if let Some(observed) = self.observed_inference() {
             self.report_end(observed, result.as_ref().err());
         }
         self.channel.send_final(result, None);
@@ -224,7 +237,7 @@ impl Responder {
         }
         // Before the response: a client that has it finds it in the statistics.
         self.count(result.is_ok(), reason);
-        if let Some(observed) = &self.context.observed {
+        if let Some(observed) = self.observed_inference() {
             self.report_end(observed, result.as_ref().err());
         }
         self.channel.send_final(result, self.execution().cloned());

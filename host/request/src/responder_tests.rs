@@ -89,7 +89,6 @@ fn fault_of_placed_memory_replaces_responses() {
             outputs: ordinary.context().outputs.clone(),
             stream: None,
             waits: false,
-            observed: None,
             wording: crate::context::ErrorWording::default(),
             used_memory: UsedMemory::from_tensors(std::slice::from_ref(&input), &[]),
         };

@@ -52,7 +52,6 @@ pub fn request_for(
         outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
         waits: false,
-        observed: None,
         wording: crate::context::ErrorWording::default(),
         used_memory: None,
     };

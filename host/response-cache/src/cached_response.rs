@@ -14,7 +14,7 @@ pub const ENTRY_BYTES: u64 = 256;
 pub const OUTPUT_BYTES: u64 = 128;
 
 /// Between tensors, so that each is aligned.
-static PADDING: [u8; ALIGN] = [0; ALIGN];
+const PADDING: &[u8; ALIGN] = &[0; ALIGN];
 
 /// Outputs and parameters of a response.
 #[derive(Clone, Debug, Default)]

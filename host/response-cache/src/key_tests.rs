@@ -50,7 +50,6 @@ fn key_of(seed: &KeySeed, facts: Facts) -> RequestKey {
         waits: false,
         wording: Default::default(),
         used_memory: None,
-        observed: None,
     };
     let (mut request, _responses) = request_with(context, facts.id, facts.inputs);
     request.parameters = facts.parameters;

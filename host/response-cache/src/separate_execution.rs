@@ -60,7 +60,6 @@ pub fn execute(landing: Landing, request: InferRequest, executor: &dyn RequestEx
         wording: from.wording,
         // The inputs were copied when they were looked up.
         used_memory: None,
-        observed: None,
     };
     let cancel = Arc::<SeparateCancel>::default();
     let sink = SeparateSink { client: Arc::clone(&client), _cancel: Arc::clone(&cancel) };

@@ -142,7 +142,6 @@ impl Fixture {
             stream: None,
             waits: false,
             wording: Default::default(),
-            observed: None,
         };
         let (mut request, responses) = request_with(context, "", [input]);
         change(&mut request);

@@ -255,7 +255,6 @@ impl NullTemplate {
             outputs: self.outputs.clone(),
             stream: None,
             waits: false,
-            observed: None,
             wording: trtserver_request::context::ErrorWording::default(),
             used_memory: None,
         };

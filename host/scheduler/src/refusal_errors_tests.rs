@@ -13,7 +13,6 @@ fn request(id: &str, wording: ErrorWording) -> InferRequest {
         outputs: Default::default(),
         stream: None,
         waits: false,
-        observed: None,
         wording,
         used_memory: None,
     };

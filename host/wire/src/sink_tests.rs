@@ -13,7 +13,6 @@ fn responder(sink: Sink) -> Arc<Responder> {
         outputs: Default::default(),
         stream: None,
         waits: false,
-        observed: None,
         wording: trtserver_request::context::ErrorWording::default(),
         used_memory: None,
     };

@@ -142,7 +142,11 @@ fn refused() -> Vec<(&'static str, String, &'static str)> {
             "version_policy { specific { versions: [ 9 ] } }",
             "at least one version must be available under the version policy of model 'policy'",
         ),
-        with("none_latest", "version_policy { latest { num_versions: 0 } }", ""),
+        with(
+            "none_latest",
+            "version_policy { latest { num_versions: 0 } }",
+            "at least one version must be available under the version policy of model 'none_latest'",
+        ),
         with(
             "cache",
             "response_cache { enable: true } sequence_batching { }",

@@ -70,7 +70,6 @@ pub fn decode_request(
         used_memory: UsedMemory::from_tensors(&inputs, &outputs),
         outputs,
         waits: stream.as_ref().is_some_and(|(_, waits)| *waits),
-        observed: None,
         stream: stream.map(|(limit, _)| limit as _),
     };
     let request = InferRequest {

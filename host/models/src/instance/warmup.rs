@@ -119,7 +119,6 @@ impl InstanceWorker {
                 outputs: all_outputs(&self.signature),
                 stream: None,
                 waits: false,
-                observed: None,
                 wording: trtserver_request::context::ErrorWording::default(),
                 used_memory: None,
             };

@@ -105,7 +105,6 @@ pub fn placed_request(
         outputs,
         stream: None,
         waits: false,
-        observed: None,
     };
     let request = InferRequest {
         inputs,

@@ -25,7 +25,6 @@ impl ServerModels for Models {
             outputs: Default::default(),
             stream: end.stream,
             waits: false,
-            observed: None,
             wording: trtserver_request::context::ErrorWording::default(),
             used_memory: None,
         };

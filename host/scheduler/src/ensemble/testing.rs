@@ -232,7 +232,6 @@ pub fn request_to(
         outputs,
         stream: None,
         waits: false,
-        observed: None,
     };
     let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
     let input =

@@ -47,7 +47,6 @@ pub fn isolation_work(bytes: &[u8]) {
             outputs: outputs.collect(),
             stream: None,
             waits: false,
-            observed: None,
             wording: trtserver_request::context::ErrorWording::default(),
             used_memory: None,
         };

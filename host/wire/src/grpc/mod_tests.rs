@@ -13,7 +13,9 @@ fn page(file: &FileDescriptorProto) -> &'static str {
 fn files() -> Vec<FileDescriptorProto> {
     let all = FileDescriptorSet::decode(trtserver_proto::DESCRIPTORS).unwrap();
     // Fields of configurations have a page of their own.
-    all.file.into_iter().filter(|file| !file.name().ends_with("model_config.proto")).collect()
+    let elsewhere = ["model_config.proto", "google/protobuf/duration.proto"];
+    let is_here = |file: &FileDescriptorProto| !elsewhere.iter().any(|e| file.name().ends_with(e));
+    all.file.into_iter().filter(is_here).collect()
 }
 
 fn add_fields(message: &DescriptorProto, scope: &str, fields: &mut Vec<String>) {

@@ -80,7 +80,6 @@ impl EnsembleRun {
             outputs,
             stream: decoupled.then(|| self.stream(step)).flatten(),
             waits: from.context().waits,
-            observed: None,
         };
         let trace = from.responder.trace().map(|trace| trace.child(&signature.model));
         let responder = Responder::traced(context, sink, trace);
