@@ -38,7 +38,6 @@ pub fn request(
         outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
         waits: false,
-        observed: None,
         wording: trtserver_request::context::ErrorWording::default(),
         used_memory: None,
     };

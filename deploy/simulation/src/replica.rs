@@ -113,6 +113,7 @@ impl Replica {
                 allow_override: false,
             },
             policies: BTreeMap::new(),
+            fair: false,
         });
         let wakes = Vec::new();
         Self { batcher, idle: model.instances, speed, wakes, busy_ns: 0.0, completed: 0 }
