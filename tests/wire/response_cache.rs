@@ -25,13 +25,14 @@ fn statistics(server: &Running, model: &str) -> Value {
 /// Hits, misses and executions.
 fn counts(server: &Running, model: &str) -> [u64; 3] {
     let all = statistics(server, model);
-    let count = |name: &str| all["inference_stats"][name]["count"].as_u64().unwrap();
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} in {all}"));
+    let count = |name: &str| number(&all["inference_stats"][name]["count"]);
     let (hits, success) = (count("cache_hit"), count("success"));
     for compute in ["compute_input", "compute_infer", "compute_output"] {
         assert_eq!(count(compute), success - hits, "{all}");
     }
     assert_eq!(count("queue"), success, "{all}");
-    [hits, count("cache_miss"), all["execution_count"].as_u64().unwrap()]
+    [hits, count("cache_miss"), number(&all["execution_count"])]
 }
 
 /// A request to echo `body`'s input, as JSON.
