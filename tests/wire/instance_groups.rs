@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use trtserver_tests::control::Control;
 use trtserver_tests::{Running, Server, inference, probe};
 
 /// One model has eight clients, the other one; each execution keeps a core busy.
@@ -69,5 +70,33 @@ fn instance_groups_share_one_queue() {
         let [executing, queued] = ["executing", "queued"].map(|when| cancelled(server, when));
         executing >= Some(3.0) && executing.zip(queued).is_some_and(|(e, q)| e + q == 4.0)
     });
+    assert!(server.stop().success());
+}
+
+/// Each change leaves counters behind: those of as many instances as there may be at once.
+#[test]
+fn changes_of_the_count_do_not_cost_memory() {
+    let config = |count: usize| {
+        probe("m", &[]) + &format!("instance_group {{ kind: KIND_CPU count: {count} }}\n")
+    };
+    let server = Server::new()
+        .flag("--model-control-mode=explicit")
+        .flag("--load-model=m")
+        .model("m", config(1))
+        .start();
+    let in_use = || server.metrics(r#"trtserver_allocator_bytes{state="in_use"}"#).unwrap_or(0.0);
+    let change = |rounds: usize| {
+        for round in 0..rounds {
+            server.models().file("m/config.pbtxt", config(1 + round % 3));
+            let loaded = server.load("m");
+            assert_eq!(loaded.status, 200, "{}", loaded.text());
+        }
+    };
+    change(30);
+    let before = in_use();
+    change(120);
+    // It was 20 MB.
+    let grown = in_use() - before;
+    assert!(grown < 3e6, "{grown} bytes more");
     assert!(server.stop().success());
 }

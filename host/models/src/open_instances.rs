@@ -86,6 +86,12 @@ impl OpenInstances {
         self.queue.remove_instance(number);
     }
 
+    /// All instances have smaller numbers. Numbers of closed instances are used again, so this does
+    /// not grow with the number of changes.
+    pub(super) fn used_numbers(&self) -> usize {
+        self.all().len()
+    }
+
     /// Number of instances.
     pub(super) fn count(&self) -> usize {
         self.all().iter().filter(|instance| !instance.removed).count()

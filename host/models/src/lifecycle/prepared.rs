@@ -58,10 +58,12 @@ impl ModelBuilder {
         if resized && !builder.can_resize(&open) {
             return None;
         }
-        let stats = match resized {
+        let stats = match &open.instances {
             // Until the change is completed there are the instances of before and the new ones.
-            true => version.stats.resized(version.stats.instances() + self.instances()),
-            false => Arc::clone(&version.stats),
+            Some(before) if resized => {
+                version.stats.resized(before.used_numbers() + self.instances())
+            }
+            _ => Arc::clone(&version.stats),
         };
         let open = builder.kept(&open, &stats)?;
         Some(version.kept(open, stats))
