@@ -44,6 +44,9 @@ pub fn install(paths: &Paths) -> Result<PathBuf> {
         fs::copy(from.join(file), dir.join(file)).map_err(failed)?;
     }
     let mut npm = Command::new(node.join(NODE.program));
+    // Node has authorities of its own; a network may have one that the system knows, as pip and
+    // cargo do.
+    npm.env("NODE_USE_SYSTEM_CA", "1");
     npm.arg(node.join(NPM)).current_dir(&dir);
     npm.args(["ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"]);
     run(&mut npm, NEED_INDEX)?;
