@@ -281,9 +281,12 @@ fn states_of_sequences_are_shown_while_the_sequences_last() {
         response.json()["outputs"][0]["data"][0].as_i64()
     };
     assert_eq!([send(1, true), send(2, true), send(1, false)], [Some(2), Some(2), Some(4)]);
-    let now = settled_report(&server);
-    assert_eq!(held(&now, "sums", "sequence_states"), 2 * 80_000, "{now}");
+    // A request ends after its response was sent, and holds the state before it until then.
+    server.poll_until("each sequence has one state", |server| {
+        held(&report(server), "sums", "sequence_states") == 2 * 80_000
+    });
     // The initial state belongs to all versions.
+    let now = settled_report(&server);
     assert_eq!(shared(&now, "sums", "controls"), 80_000, "{now}");
     server.poll_until("the sequences have ended", |server| {
         held(&report(server), "sums", "sequence_states") == 0
