@@ -31,6 +31,19 @@ enum ChunkBytes {
 }
 
 impl Chunk {
+    /// A part of a response that was counted as a response of its stream until here, so that it
+    /// exists in any case.
+    pub fn counted(data: impl Into<Self>, unread: Option<&Arc<ConnectionUnread>>) -> Self {
+        let mut chunk = data.into();
+        if let Some(unread) = unread
+            && chunk.remaining() >= MIN_COUNTED
+        {
+            unread.count_unlimited(chunk.remaining());
+            chunk.set_counted(unread);
+        }
+        chunk
+    }
+
     /// Ends the count when dropped; the caller has counted the bytes.
     pub fn set_counted(&mut self, unread: &Arc<ConnectionUnread>) {
         self.unread = Some(Arc::clone(unread));

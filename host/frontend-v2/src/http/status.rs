@@ -4,7 +4,7 @@
 
 use super::response::error_response;
 use super::small_body_of;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use std::future::Future;
@@ -24,7 +24,6 @@ use trtserver_wire::chunks::Chunk;
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{ReceivedBody, StreamConnection};
-use trtserver_wire::unread::MIN_COUNTED;
 
 /// A stream looks this often whether the server ends, and sends an event every so many looks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -149,24 +148,13 @@ impl Stream for StatusEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         if !self.began {
             self.began = true;
-            if let Some(watch) = &self.connection.watch {
-                watch.response_stream_began();
-            }
+            self.connection.response_began();
         }
         let Some((sequence, event)) = ready!(self.next.as_mut().poll(cx)) else {
-            if let Some(watch) = &self.connection.watch {
-                watch.response_stream_ended();
-            }
+            self.connection.response_ended();
             return Poll::Ready(None);
         };
         self.next = next_event(Arc::clone(&self.ctx), sequence);
-        let mut chunk = Chunk::from(event);
-        if let Some(unread) = &self.connection.unread
-            && chunk.remaining() >= MIN_COUNTED
-        {
-            unread.count_unlimited(chunk.remaining());
-            chunk.set_counted(unread);
-        }
-        Poll::Ready(Some(chunk))
+        Poll::Ready(Some(Chunk::counted(event, self.connection.unread.as_ref())))
     }
 }

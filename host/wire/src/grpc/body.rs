@@ -4,8 +4,7 @@ use crate::chunks;
 use crate::chunks::{Chunk, ChunkList, Chunks};
 use crate::http::body::BoxError;
 use crate::load_reports::DemandedReport;
-use crate::unread::{ConnectionUnread, MIN_COUNTED};
-use bytes::{Buf, Bytes};
+use crate::unread::ConnectionUnread;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
 use std::pin::Pin;
@@ -88,19 +87,6 @@ impl From<tonic::body::Body> for GrpcBody {
     }
 }
 
-/// A part of a body made by tonic. It was counted as a response of its stream until here, so it
-/// exists in any case.
-fn counted(data: Bytes, unread: Option<&Arc<ConnectionUnread>>) -> Chunk {
-    let mut chunk = Chunk::from(data);
-    if let Some(unread) = unread
-        && chunk.remaining() >= MIN_COUNTED
-    {
-        unread.count_unlimited(chunk.remaining());
-        chunk.set_counted(unread);
-    }
-    chunk
-}
-
 impl Body for GrpcBody {
     type Data = Chunk;
     type Error = BoxError;
@@ -134,7 +120,9 @@ impl Body for GrpcBody {
                 }
                 frame.map(|frame| {
                     frame.map(|frame| match frame {
-                        Ok(frame) => Ok(frame.map_data(|data| counted(data, unread.as_ref()))),
+                        Ok(frame) => {
+                            Ok(frame.map_data(|data| Chunk::counted(data, unread.as_ref())))
+                        }
                         Err(status) => Err(status.into()),
                     })
                 })

@@ -73,6 +73,22 @@ pub struct StreamConnection {
     pub watch: Option<DisconnectWatch>,
 }
 
+impl StreamConnection {
+    /// The first part of a streamed response is sent.
+    pub fn response_began(&self) {
+        if let Some(watch) = &self.watch {
+            watch.response_stream_began();
+        }
+    }
+
+    /// The last part was sent.
+    pub fn response_ended(&self) {
+        if let Some(watch) = &self.watch {
+            watch.response_stream_ended();
+        }
+    }
+}
+
 #[cfg(any(test, feature = "testing"))]
 impl ReceivedBody for http_body_util::Full<Bytes> {}
 

@@ -3,7 +3,7 @@
 
 use super::response::{self, BodyForm};
 use super::responses::Responses;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::StatusCode;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -14,7 +14,6 @@ use trtserver_request::InferResponse;
 use trtserver_wire::chunks::Chunk;
 use trtserver_wire::http::collect::StreamConnection;
 use trtserver_wire::status_code;
-use trtserver_wire::unread::MIN_COUNTED;
 
 /// An event being written.
 type EventFuture = Pin<Box<dyn Future<Output = (Responses, Result<Bytes>)> + Send>>;
@@ -99,9 +98,7 @@ impl Stream for EventBody {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         if !self.began {
             self.began = true;
-            if let Some(watch) = &self.connection.watch {
-                watch.response_stream_began();
-            }
+            self.connection.response_began();
         }
         let event = match self.first.take() {
             Some(event) => event,
@@ -109,21 +106,11 @@ impl Stream for EventBody {
                 Some(Ok(event)) => event,
                 Some(Err(error)) => response::error_event(&error.message),
                 None => {
-                    if let Some(watch) = &self.connection.watch {
-                        watch.response_stream_ended();
-                    }
+                    self.connection.response_ended();
                     return Poll::Ready(None);
                 }
             },
         };
-        let mut chunk = Chunk::from(event);
-        // It was counted as a response of its stream until here, so it exists in any case.
-        if let Some(unread) = &self.connection.unread
-            && chunk.remaining() >= MIN_COUNTED
-        {
-            unread.count_unlimited(chunk.remaining());
-            chunk.set_counted(unread);
-        }
-        Poll::Ready(Some(chunk))
+        Poll::Ready(Some(Chunk::counted(event, self.connection.unread.as_ref())))
     }
 }
