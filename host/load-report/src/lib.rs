@@ -12,5 +12,5 @@ mod reporter;
 mod version_load;
 
 pub use report::LoadReport;
-pub use report_format::ReportFormat;
+pub use report_format::{REPORT, ReportFormat};
 pub use reporter::{GpuUtilization, LoadReporter, queue_timeout};

@@ -20,8 +20,10 @@ pub struct LoadReport {
     pub errors_per_second: f64,
     /// The utilization of single models (`model.NAME`) and GPUs (`gpu.UUID`).
     pub utilization: Vec<(String, f64)>,
-    /// Requests that wait, and whether the server drains.
-    pub named_metrics: Vec<(String, f64)>,
+    /// Requests that wait.
+    pub pending_requests: usize,
+    /// The server drains: after SIGTERM it takes requests for the drain delay, and no new ones then.
+    pub draining: bool,
 }
 
 impl LoadReport {
@@ -37,26 +39,27 @@ impl LoadReport {
         put("application_utilization", self.application_utilization);
         put("rps_fractional", self.requests_per_second);
         put("eps", self.errors_per_second);
-        for (map, values) in self.maps() {
-            for (name, value) in values {
-                put(&format!("{map}.{}", plain_name(name)), *value);
-            }
+        for (name, value) in &self.utilization {
+            put(&format!("utilization.{}", plain_name(name)), *value);
+        }
+        for (name, value) in self.named_metrics() {
+            put(&format!("named_metrics.{name}"), value);
         }
         text
     }
 
     pub fn json(&self) -> String {
-        let map = |values: &[(String, f64)]| -> serde_json::Map<_, _> {
-            values.iter().map(|(name, value)| (name.clone(), (*value).into())).collect()
+        let map = |values: &mut dyn Iterator<Item = (&str, f64)>| -> serde_json::Map<_, _> {
+            values.map(|(name, value)| (name.to_owned(), value.into())).collect()
         };
-        let mut report = serde_json::json!({
+        let mut utilization = self.utilization.iter().map(|(name, load)| (name.as_str(), *load));
+        let report = serde_json::json!({
             "application_utilization": self.application_utilization,
             "rps_fractional": self.requests_per_second,
             "eps": self.errors_per_second,
+            "utilization": map(&mut utilization),
+            "named_metrics": map(&mut self.named_metrics().into_iter()),
         });
-        for (name, values) in self.maps() {
-            report[name] = map(values).into();
-        }
         ascii_json(&report.to_string())
     }
 
@@ -66,7 +69,11 @@ impl LoadReport {
             rps_fractional: self.requests_per_second,
             eps: self.errors_per_second,
             utilization: self.utilization.iter().cloned().collect(),
-            named_metrics: self.named_metrics.iter().cloned().collect(),
+            named_metrics: self
+                .named_metrics()
+                .map(|(name, value)| (name.to_owned(), value))
+                .into_iter()
+                .collect(),
             ..OrcaLoadReport::default()
         }
     }
@@ -76,8 +83,12 @@ impl LoadReport {
         self.message().encode_to_vec()
     }
 
-    fn maps(&self) -> [(&'static str, &[(String, f64)]); 2] {
-        [("utilization", &self.utilization), ("named_metrics", &self.named_metrics)]
+    /// Values that ORCA has no field for.
+    fn named_metrics(&self) -> [(&'static str, f64); 2] {
+        [
+            ("pending_requests", self.pending_requests as f64),
+            ("draining", f64::from(u8::from(self.draining))),
+        ]
     }
 }
 

@@ -8,7 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// What a client sends to get a report, as Triton's clients do: `text`, `json` or `bin`.
 const FORMAT: HeaderName = HeaderName::from_static("endpoint-load-metrics-format");
-const REPORT: HeaderName = HeaderName::from_static("endpoint-load-metrics");
+/// The report as text or JSON.
+pub const REPORT: HeaderName = HeaderName::from_static("endpoint-load-metrics");
 /// The message, as metadata of gRPC has binary values.
 const BINARY_REPORT: HeaderName = HeaderName::from_static("endpoint-load-metrics-bin");
 

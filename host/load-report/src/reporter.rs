@@ -42,7 +42,6 @@ type VersionKey = usize;
 #[derive(Default)]
 struct ReportParts {
     report: LoadReport,
-    waiting: usize,
     versions: HashMap<VersionKey, VersionReading>,
 }
 
@@ -83,7 +82,7 @@ impl LoadReporter {
             let busiest = loads.map(|load| load.utilization).max_by(f64::total_cmp);
             parts.report.utilization.extend(busiest.map(|utilization| (name, utilization)));
         }
-        let ReportParts { mut report, waiting, versions } = parts;
+        let ReportParts { mut report, versions } = parts;
         report.utilization.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         report.utilization.truncate(MAX_MODELS);
         report.application_utilization = report.utilization.first().map_or(0.0, |(_, load)| *load);
@@ -91,11 +90,7 @@ impl LoadReporter {
             let name = |(uuid, load)| (format!("gpu.{uuid}"), load);
             report.utilization.extend(gpus().into_iter().map(name));
         }
-        let draining = self.state.is_withdrawn() || self.state.phase() == ServerPhase::Exiting;
-        report.named_metrics = vec![
-            ("pending_requests".to_owned(), waiting as f64),
-            ("draining".to_owned(), f64::from(u8::from(draining))),
-        ];
+        report.draining = self.state.is_withdrawn() || self.state.phase() == ServerPhase::Exiting;
         LastReading { at, report: Arc::new(report), versions }
     }
 
@@ -111,7 +106,7 @@ impl LoadReporter {
         let key = Arc::as_ptr(&version.stats) as VersionKey;
         parts.versions.insert(key, now);
         let waiting = served.scheduler.waiting();
-        parts.waiting += waiting;
+        parts.report.pending_requests += waiting;
         // Ensembles have none; their steps are models themselves.
         let instances = served.scheduler.instances();
         let wait = instances.map_or(Duration::ZERO, |instances| {

@@ -66,7 +66,6 @@ pub fn server_families(report: &LoadReport) -> [MetricFamily; 2] {
         family.put(&Labels::new(), value);
         family.done()
     };
-    let draining = report.named_metrics.iter().find(|(name, _)| name == "draining");
     [
         gauge(
             "trtserver_application_utilization_ratio",
@@ -76,7 +75,7 @@ pub fn server_families(report: &LoadReport) -> [MetricFamily; 2] {
         gauge(
             "trtserver_draining",
             "1 after SIGTERM: the server takes requests for the drain delay, and no new ones then",
-            draining.map_or(0.0, |(_, value)| *value),
+            f64::from(u8::from(report.draining)),
         ),
     ]
 }

@@ -2,7 +2,7 @@
 //! members, one response or server-sent events (docs/protocol/v2.md §2.19).
 
 mod events;
-mod load_metrics;
+mod kv_cache_report;
 mod request;
 mod response;
 mod responses;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use events::EventBody;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
-use load_metrics::LoadMetrics;
+use kv_cache_report::add_kv_cache_report;
 use responses::Responses;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -49,7 +49,7 @@ pub async fn serve_generate<B: ReceivedBody>(
 ) -> Response<ResponseBody> {
     let in_flight = ctx.state.begin_request();
     let connection = body.connection();
-    let load_metrics = LoadMetrics::requested(&headers);
+    let asked = ReportFormat::requested(&headers);
     let report = ctx.demanded_report(&headers, ReportFormat::Text);
     let mut trace = None;
     let found = find_for_inference(ctx, name, version).and_then(|served| {
@@ -90,8 +90,8 @@ pub async fn serve_generate<B: ReceivedBody>(
         Err(error) => Err(count_refused(&served, trace.as_ref(), received_ns, error)),
     };
     let mut response = result.unwrap_or_else(|error| http_response::error_response(&error));
-    let is_reported = match load_metrics {
-        Some(load_metrics) => load_metrics.add_to(response.headers_mut()).await,
+    let is_reported = match asked {
+        Some(format) => add_kv_cache_report(format, response.headers_mut()).await,
         None => false,
     };
     if let Some(report) = report.filter(|_| !is_reported) {
