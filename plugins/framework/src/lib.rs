@@ -2,6 +2,7 @@
 //! configuration, and checking requests against the tensors of a model.
 //!
 //! ```text
+//! function_table.rs   functions of a C library, looked up at run time
 //! search.rs   candidate paths of a framework's library, and opening them
 //! config.rs   configured tensors and the fields that the model descriptor lacks
 //! check.rs    tensors of a model's file against the configuration; complete.rs: autocomplete
@@ -21,6 +22,7 @@ pub mod config;
 pub mod execute;
 pub mod fault;
 pub mod file_contents;
+pub mod function_table;
 pub mod inputs;
 pub mod log;
 pub mod merge;

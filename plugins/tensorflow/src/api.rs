@@ -5,20 +5,10 @@
 //! time, panics when it is absent, and copies tensors. The declarations follow
 //! `tensorflow/c/c_api.h`, which is stable across 2.x.
 
-use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};
+use trtserver_framework::{function_table, opaque_types};
 
-/// Types that only the library looks into.
-macro_rules! opaque {
-    ($($name:ident)*) => { $(
-        #[repr(C)]
-        pub struct $name {
-            _private: [u8; 0],
-        }
-    )* };
-}
-
-opaque! {
+opaque_types! {
     TfStatus TfTensor TfGraph TfOperation TfSession TfSessionOptions TfImportOptions TfLibrary TfDeviceList
 }
 
@@ -41,38 +31,10 @@ pub struct TfOutput {
 /// Frees the memory of a tensor: address, size, argument.
 pub type Free = unsafe extern "C" fn(*mut c_void, usize, *mut c_void);
 
-macro_rules! table {
-    ($($field:ident = $symbol:literal: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)*) => {
-        /// One field per function, named without `TF_`.
-        pub struct Api {
-            $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
+function_table! {
+    /// One field per function, named without `TF_`.
+    Api;
 
-        impl Api {
-            /// # Errors
-            /// The names of the functions that the library lacks.
-            ///
-            /// # Safety
-            /// Functions of these names have the signatures of TensorFlow's headers.
-            pub unsafe fn load(library: &Library) -> Result<Self, Vec<&'static str>> {
-                let mut absent = Vec::new();
-                $(
-                    // SAFETY: the caller's promise.
-                    let $field = unsafe { library.get(concat!($symbol, "\0").as_bytes()) };
-                    if $field.is_err() {
-                        absent.push($symbol);
-                    }
-                )*
-                match ($($field,)*) {
-                    ($(Ok($field),)*) => Ok(Self { $($field: *$field,)* }),
-                    _ => Err(absent),
-                }
-            }
-        }
-    };
-}
-
-table! {
     version = "TF_Version": fn() -> *const c_char;
 
     new_status = "TF_NewStatus": fn() -> *mut TfStatus;

@@ -4,59 +4,15 @@
 //! The declarations follow `LightGBM/c_api.h` and `xgboost/c_api.h`. No crate is used for them:
 //! those that exist want their library at build time.
 
-use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};
+use trtserver_framework::{function_table, opaque_types};
 
-/// Types that only the libraries look into.
-macro_rules! opaque {
-    ($($name:ident)*) => { $(
-        #[repr(C)]
-        pub struct $name {
-            _private: [u8; 0],
-        }
-    )* };
-}
-
-opaque! { LgbmBooster LgbmFastConfig XgbBooster XgbMatrix }
+opaque_types! { LgbmBooster LgbmFastConfig XgbBooster XgbMatrix }
 
 /// Receives a log line.
 pub type LogCallback = unsafe extern "C" fn(*const c_char);
 
-macro_rules! table {
-    (
-        $(#[$doc:meta])* $table:ident;
-        $($field:ident = $symbol:literal: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)*
-    ) => {
-        $(#[$doc])*
-        pub struct $table {
-            $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
-
-        impl $table {
-            /// # Errors
-            /// The names of the functions that the library lacks.
-            ///
-            /// # Safety
-            /// Functions of these names have the signatures of the framework's headers.
-            pub unsafe fn load(library: &Library) -> Result<Self, Vec<&'static str>> {
-                let mut absent = Vec::new();
-                $(
-                    // SAFETY: the caller's promise.
-                    let $field = unsafe { library.get(concat!($symbol, "\0").as_bytes()) };
-                    if $field.is_err() {
-                        absent.push($symbol);
-                    }
-                )*
-                match ($($field,)*) {
-                    ($(Ok($field),)*) => Ok(Self { $($field: *$field,)* }),
-                    _ => Err(absent),
-                }
-            }
-        }
-    };
-}
-
-table! {
+function_table! {
     /// LightGBM; each function that can fail returns 0 or -1.
     LgbmTable;
 
@@ -88,7 +44,7 @@ table! {
     fast_free = "LGBM_FastConfigFree": fn(*mut LgbmFastConfig) -> c_int;
 }
 
-table! {
+function_table! {
     /// XGBoost; each function that can fail returns 0 or -1.
     XgbTable;
 
