@@ -10,18 +10,7 @@ use crate::repository;
 use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, verdict};
 
-pub const COLUMNS: &[&str] = &[
-    "histograms",
-    "req/s",
-    "without",
-    "ratio",
-    "CPU µs/req",
-    "without",
-    "ratio",
-    "spread",
-    "target",
-    "",
-];
+pub const COLUMNS: &[&str] = &pairs::columns("histograms");
 /// Target: share of the throughput without histograms that remains.
 const MIN_RATIO: f64 = 0.99;
 const BYTES: usize = 64;
@@ -57,18 +46,12 @@ fn row(
     let requests = exchanges(frontend, Work::Identity(BYTES));
     let pass = |server, length| load::pass(server, frontend.wire(), &requests, AT_ONCE, length);
     let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
-    let (rate, rate_without) = pairs.both(|pass| pass.per_second);
-    let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);
     let ratio = pairs.ratio(|pass| pass.per_second);
-    Ok(vec![
-        format!("{rate:.0}"),
-        format!("{rate_without:.0}"),
-        format!("{ratio:.3}"),
-        format!("{cpu:.2}"),
-        format!("{cpu_without:.2}"),
-        format!("{:.3}", pairs.ratio(|pass| pass.cpu_us)),
+    let mut cells = pairs.cells();
+    cells.extend([
         pairs.spread(|pass| pass.per_second),
         format!("ratio >={MIN_RATIO}"),
         verdict(ratio >= MIN_RATIO).to_owned(),
-    ])
+    ]);
+    Ok(cells)
 }

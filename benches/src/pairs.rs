@@ -20,6 +20,11 @@ pub fn rows<R>(
     }
 }
 
+/// Columns of a table that compares a feature with a server without it. `feature` names the rows.
+pub const fn columns(feature: &'static str) -> [&'static str; 10] {
+    [feature, "req/s", "without", "ratio", "CPU µs/req", "without", "ratio", "spread", "target", ""]
+}
+
 #[derive(Default)]
 pub struct Pairs {
     with: Vec<Pass>,
@@ -60,6 +65,20 @@ fn pass_numbers(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
 }
 
 impl Pairs {
+    /// The cells under the [`columns`] between the name and the spread.
+    pub fn cells(&self) -> Vec<String> {
+        let (rate, rate_without) = self.both(|pass| pass.per_second);
+        let (cpu, cpu_without) = self.both(|pass| pass.cpu_us);
+        vec![
+            format!("{rate:.0}"),
+            format!("{rate_without:.0}"),
+            format!("{:.3}", self.ratio(|pass| pass.per_second)),
+            format!("{cpu:.2}"),
+            format!("{cpu_without:.2}"),
+            format!("{:.3}", self.ratio(|pass| pass.cpu_us)),
+        ]
+    }
+
     /// The medians.
     pub fn both(&self, number: fn(&Pass) -> f64) -> (f64, f64) {
         (median(&pass_numbers(&self.with, number)), median(&pass_numbers(&self.without, number)))

@@ -13,18 +13,7 @@ use crate::repository;
 use crate::requests::{Frontend, Work, exchanges, unequal_exchanges};
 use crate::table::{Table, verdict};
 
-pub const COLUMNS: &[&str] = &[
-    "response cache",
-    "req/s",
-    "without",
-    "ratio",
-    "CPU µs/req",
-    "without",
-    "ratio",
-    "spread",
-    "target",
-    "",
-];
+pub const COLUMNS: &[&str] = &pairs::columns("response cache");
 
 /// Unequal small requests: as many as there are contents.
 const UNEQUAL: usize = 1021;
@@ -92,18 +81,12 @@ fn one(options: &Options, row: &Row, with: &Process, without: &Process) -> Resul
     let wire = row.frontend.wire();
     let pass = |server, length| load::pass(server, wire, &requests, row.at_once, length);
     let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
-    let (rate, rate_without) = pairs.both(|pass| pass.per_second);
-    let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);
     let ratio = pairs.ratio(|pass| pass.cpu_us);
-    Ok(vec![
-        format!("{rate:.0}"),
-        format!("{rate_without:.0}"),
-        format!("{:.3}", pairs.ratio(|pass| pass.per_second)),
-        format!("{cpu:.2}"),
-        format!("{cpu_without:.2}"),
-        format!("{ratio:.3}"),
+    let mut cells = pairs.cells();
+    cells.extend([
         pairs.spread(|pass| pass.cpu_us),
         format!("CPU <={}", row.cpu),
         verdict(ratio <= row.cpu).to_owned(),
-    ])
+    ]);
+    Ok(cells)
 }

@@ -320,6 +320,17 @@ impl Running {
         response.text()
     }
 
+    /// The names in the lines `logged 0 NAME` that the probe wrote when it executed a request, in
+    /// their order.
+    pub fn logged_names(&self) -> Vec<String> {
+        // The text is followed by the scope of the instance.
+        let name = |line: &str| {
+            line.split_once("logged 0 ")
+                .map(|(_, rest)| rest[..rest.find([' ', '"']).unwrap_or(rest.len())].to_owned())
+        };
+        self.log().lines().filter_map(name).collect()
+    }
+
     /// The value of one sample, such as `nv_inference_count{model="echo",version="1"}`; none when
     /// there is no such sample.
     #[track_caller]

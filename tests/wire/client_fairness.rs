@@ -24,16 +24,6 @@ fn logged_http(name: &str, headers: &[(&str, &str)]) -> Vec<u8> {
     request("POST", "/v2/models/m/infer", headers, body.as_bytes())
 }
 
-fn executed(server: &Running) -> Vec<String> {
-    let log = server.log();
-    // The text is followed by the scope of the instance.
-    let name = |line: &str| {
-        line.split_once("logged 0 ")
-            .map(|(_, rest)| rest[..rest.find([' ', '"']).unwrap_or(rest.len())].to_owned())
-    };
-    log.lines().filter_map(name).collect()
-}
-
 fn waiting(server: &Running, client: &str) -> Option<f64> {
     server.metrics(&format!("trtserver_client_waiting_requests{{client=\"{client}\"}}"))
 }
@@ -63,10 +53,10 @@ fn check(server: &Running, latch: &Latch, heads: [&[(&str, &str)]; 2]) {
         latch.open();
         assert_eq!(http.response().status, 200);
         assert_eq!(grpc.end(unary).status, Some(0));
-        server.poll_until("all are executed", |server| executed(server).len() == 302);
+        server.poll_until("all are executed", |server| server.logged_names().len() == 302);
         drop(stream);
     });
-    let order = executed(server);
+    let order = server.logged_names();
     let places: Vec<_> = (0..order.len()).filter(|place| order[*place] == "rare").collect();
     assert!(places.len() == 2 && places[0] <= 2 && places[1] <= 4, "{places:?}");
     server.poll_until("nobody waits", |server| {

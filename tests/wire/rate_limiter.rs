@@ -160,17 +160,6 @@ fn demands_that_cannot_be_met_are_refused() {
     assert!(server.stop().success());
 }
 
-/// The models of the lines `logged 0 MODEL`, in their order.
-fn executed(server: &Running) -> Vec<String> {
-    let log = server.log();
-    // The text is followed by the scope of the instance.
-    let name = |line: &str| {
-        line.split_once("logged 0 ")
-            .map(|(_, rest)| rest[..rest.find([' ', '"']).unwrap_or(rest.len())].to_owned())
-    };
-    log.lines().filter_map(name).collect()
-}
-
 #[test]
 fn priorities_share_executions() {
     let model = |name: &str, limiter: &str| {
@@ -195,10 +184,10 @@ fn priorities_share_executions() {
             server.poll_until("the instance waits", |server| is_waiting(server, model));
         }
         latch.open();
-        server.poll_until("all are executed", |server| executed(server).len() == 120);
+        server.poll_until("all are executed", |server| server.logged_names().len() == 120);
         drop(clients);
     });
-    let order = executed(&server);
+    let order = server.logged_names();
     let twos = order.iter().take(60).filter(|model| *model == "two").count();
     // Smaller numbers have the larger share: 40 to 20.
     assert!((19..=21).contains(&twos), "{order:?}");

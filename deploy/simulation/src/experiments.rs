@@ -115,14 +115,19 @@ fn describe_peak(fleet: &FleetSettings, size: &ExperimentSize, results: &mut Exp
     }
 }
 
+fn power_of_two(curves: &[(BalancingPolicy, Vec<PoolCurve>)]) -> Option<&[PoolCurve]> {
+    let is_power_of_two =
+        |(policy, _): &&(BalancingPolicy, _)| *policy == BalancingPolicy::PowerOfTwo;
+    curves.iter().find(is_power_of_two).map(|(_, pools)| pools.as_slice())
+}
+
 /// What the metrics of a server say at each load.
 fn describe_load(
     fleet: &FleetSettings,
     curves: &[(BalancingPolicy, Vec<PoolCurve>)],
     results: &mut ExperimentResults,
 ) {
-    let power = curves.iter().find(|(policy, _)| *policy == BalancingPolicy::PowerOfTwo);
-    let Some((_, pools)) = power else { return };
+    let Some(pools) = power_of_two(curves) else { return };
     let _ = writeln!(
         results.tables,
         "\nMetrics by load, power of two\n\n\
@@ -227,8 +232,7 @@ fn describe_autoscalers(
     curves: &[(BalancingPolicy, Vec<PoolCurve>)],
     results: &mut ExperimentResults,
 ) {
-    let power = curves.iter().find(|(policy, _)| *policy == BalancingPolicy::PowerOfTwo);
-    let Some((_, pools)) = power else { return };
+    let Some(pools) = power_of_two(curves) else { return };
     let days = ScalingMetric::ALL.map(|metric| (metric, run_day(fleet, pools, metric)));
     let _ = writeln!(results.tables, "\nA day, power of two\n\n| autoscaling on | {DAY_HEAD}");
     for (metric, day) in &days {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn of_type(name: &str) -> Parameters {
+fn parameters_with_type(name: &str) -> Parameters {
     let model_type = MODEL_TYPES.into_iter().find(|own| own.name == name);
     Parameters { model_type, ..Parameters::default() }
 }
@@ -29,7 +29,7 @@ fn the_file_follows_from_type_and_platform() {
         ("model.txt", "", "xgboost_json", &[], "xgboost.json"),
     ] {
         let exists = |name: &str| files.contains(&name);
-        let found = choose_name(configured, platform, &of_type(model_type), exists);
+        let found = choose_name(configured, platform, &parameters_with_type(model_type), exists);
         assert_eq!(found, expected, "{configured} {platform} {model_type} {files:?}");
     }
 }
@@ -40,8 +40,8 @@ fn a_model_of_the_other_framework_is_refused() {
     for (format, platform, parameters, expected) in [
         (Format::LightGbm, "lightgbm", &none, ""),
         (Format::LightGbm, "", &none, ""),
-        (Format::XgBoostUbj, "", &of_type("xgboost"), ""),
-        (Format::XgBoostUbj, "lightgbm", &of_type("xgboost_json"), ""),
+        (Format::XgBoostUbj, "", &parameters_with_type("xgboost"), ""),
+        (Format::XgBoostUbj, "lightgbm", &parameters_with_type("xgboost_json"), ""),
         (
             Format::LightGbm,
             "xgboost",
@@ -51,7 +51,7 @@ fn a_model_of_the_other_framework_is_refused() {
         (
             Format::XgBoostJson,
             "",
-            &of_type("lightgbm"),
+            &parameters_with_type("lightgbm"),
             "the file is an XGBoost model in JSON, and the parameter 'model_type' is 'lightgbm'",
         ),
     ] {

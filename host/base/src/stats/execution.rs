@@ -114,8 +114,18 @@ impl BatchExecution {
         outstanding: &Arc<OutstandingExecutions>,
     ) -> Self {
         outstanding.begin();
+        Self::with_pending(shard, requests, rows, start_ns, outstanding)
+    }
+
+    fn with_pending(
+        shard: usize,
+        pending: u32,
+        rows: u32,
+        start_ns: u64,
+        outstanding: &Arc<OutstandingExecutions>,
+    ) -> Self {
         Self {
-            pending: AtomicU32::new(requests),
+            pending: AtomicU32::new(pending),
             outstanding: Arc::clone(outstanding),
             shard,
             rows,
@@ -147,19 +157,7 @@ impl BatchExecution {
     /// the statistics. Its requests stay outstanding in this one. `rows` and `start_ns` are those
     /// of the first call.
     pub fn part(&self, first: u32, rows: u32, start_ns: u64) -> Arc<Self> {
-        let part = || Self {
-            pending: AtomicU32::new(0),
-            outstanding: Arc::clone(&self.outstanding),
-            shard: self.shard,
-            rows,
-            padding: 0,
-            start_ns,
-            compute_ns: AtomicU64::new(0),
-            output_ns: AtomicU64::new(0),
-            credited: AtomicBool::new(false),
-            hold: None,
-            parts: Mutex::default(),
-        };
+        let part = || Self::with_pending(self.shard, 0, rows, start_ns, &self.outstanding);
         Arc::clone(self.parts.lock().entry(first).or_insert_with(|| Arc::new(part())))
     }
 

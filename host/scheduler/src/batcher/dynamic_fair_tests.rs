@@ -47,7 +47,7 @@ impl BatchableRequest for ClientRequest {
     }
 }
 
-fn of(client: &'static str, number: usize) -> ClientRequest {
+fn client_request(client: &'static str, number: usize) -> ClientRequest {
     ClientRequest { client, number, weight: 1, level: 0, rows: 1, sequence: Default::default() }
 }
 
@@ -81,13 +81,13 @@ fn backlog_does_not_delay_another_client() {
     for max_rows in [0, 1, 8] {
         let mut batcher = batcher(max_rows, 0);
         for number in 0..10_000 {
-            push(&mut batcher, of("busy", number));
+            push(&mut batcher, client_request("busy", number));
         }
         for round in 0..20 {
             next(&mut batcher);
-            push(&mut batcher, of("rare", round));
+            push(&mut batcher, client_request("rare", round));
             let two = [next(&mut batcher), next(&mut batcher)].concat();
-            assert!(two.contains(&of("rare", round)), "{max_rows} rows, round {round}");
+            assert!(two.contains(&client_request("rare", round)), "{max_rows} rows, round {round}");
         }
         // Nothing is lost, and each client's requests are in the order of arrival.
         let rest: Vec<_> = std::iter::repeat_with(|| next(&mut batcher))
@@ -112,7 +112,10 @@ fn shares_follow_weights_and_rows() {
         for number in 0..200 {
             for (at, client) in ["a", "b"].into_iter().enumerate() {
                 let (weight, rows) = (weights[at], rows[at]);
-                push(&mut batcher, ClientRequest { weight, rows, ..of(client, number) });
+                push(
+                    &mut batcher,
+                    ClientRequest { weight, rows, ..client_request(client, number) },
+                );
             }
         }
         let mut served = BTreeMap::<_, i64>::new();
@@ -129,7 +132,7 @@ fn shares_follow_weights_and_rows() {
 #[test]
 fn levels_come_before_clients() {
     let mut batcher = batcher(4, 2);
-    let at = |level, client, number| ClientRequest { level, ..of(client, number) };
+    let at = |level, client, number| ClientRequest { level, ..client_request(client, number) };
     for number in 0..3 {
         push(&mut batcher, at(2, "low", number));
     }
@@ -148,9 +151,11 @@ fn levels_come_before_clients() {
 fn overtaken_clients_are_not_overtaken_levels() {
     let mut batcher = batcher(2, 2);
     for number in 0..4 {
-        push(&mut batcher, ClientRequest { level: 1, ..of("busy", number) });
+        push(&mut batcher, ClientRequest { level: 1, ..client_request("busy", number) });
     }
-    batcher.push(ClientRequest { level: 1, ..of("rare", 0) }, 5, &mut Vec::new()).unwrap();
+    batcher
+        .push(ClientRequest { level: 1, ..client_request("rare", 0) }, 5, &mut Vec::new())
+        .unwrap();
     let mut batch = Vec::new();
     assert_eq!(batcher.next_batch(9, &mut batch), BatchDecision::Batch(CloseReason::Full));
 }
@@ -160,9 +165,9 @@ fn queue_size_is_that_of_the_level() {
     let default_policy = QueuePolicy { max_size: 2, ..Default::default() };
     let mut batcher =
         DynamicBatcher::new(DynamicSettings { default_policy, fair: true, ..Default::default() });
-    push(&mut batcher, of("a", 0));
-    push(&mut batcher, of("b", 0));
-    let refused = batcher.push(of("c", 0), 0, &mut Vec::new()).unwrap_err();
+    push(&mut batcher, client_request("a", 0));
+    push(&mut batcher, client_request("b", 0));
+    let refused = batcher.push(client_request("c", 0), 0, &mut Vec::new()).unwrap_err();
     assert_eq!(refused.1, QueueRefusal::QueueFull);
 }
 
@@ -172,11 +177,11 @@ fn delayed_requests_are_behind_all_clients() {
         QueuePolicy { timeout_us: 1, action: TimeoutAction::Delay, ..Default::default() };
     let mut batcher =
         DynamicBatcher::new(DynamicSettings { default_policy, fair: true, ..Default::default() });
-    push(&mut batcher, of("early", 0));
-    push(&mut batcher, of("early", 1));
+    push(&mut batcher, client_request("early", 0));
+    push(&mut batcher, client_request("early", 1));
     batcher.expire(1_000_000, &mut Vec::new());
     for number in 0..2 {
-        batcher.push(of("late", number), 1_000_000, &mut Vec::new()).unwrap();
+        batcher.push(client_request("late", number), 1_000_000, &mut Vec::new()).unwrap();
     }
     let order: Vec<_> = (0..4).map(|_| next(&mut batcher).remove(0).client).collect();
     assert_eq!(order, ["late", "late", "early", "early"]);
@@ -233,7 +238,7 @@ proptest! {
             match step {
                 Step::Push { client, level, rows } => {
                     let client = ["a", "b", "c"][client];
-                    let request = ClientRequest { level, rows, ..of(client, pushed) };
+                    let request = ClientRequest { level, rows, ..client_request(client, pushed) };
                     waiting.push(batcher.push(request, now, &mut Vec::new()).unwrap());
                     pushed += 1;
                 }
