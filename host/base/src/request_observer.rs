@@ -1,4 +1,4 @@
-//! Whoever wants to know how the inferences of a request end, such as the access log.
+//! The observer of a request, which is told how its inferences end: the access log.
 
 use crate::error::Error;
 use std::fmt::Debug;

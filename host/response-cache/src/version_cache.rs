@@ -132,7 +132,8 @@ impl VersionCache {
                 let flight = Arc::clone(flight);
                 match follow(&flight, request, times, executor) {
                     Ok((ticket, responder)) => {
-                        // Not before: whoever is told may submit another request.
+                        // The sink that is told of a cancellation may submit another request, which
+                        // takes this lock.
                         drop(flights);
                         // A cancellation before it joined did not find it.
                         if responder.cancel_token.is_cancelled() {

@@ -1,7 +1,7 @@
 //! The status page for people, and the JSON beneath it, which is the same for scripts.
 //!
 //! [`page`] has the files of the page, which hold no data. [`StatusFeed`] reads the counters of all
-//! models at most once a second, and only when somebody asks; all viewers share what it read.
+//! models at most once a second, while there is a viewer; all viewers share the reading.
 //! [`advice`] says in words what to change. [`configuration`] says which values of a configuration
 //! come from which line of its file. [`recent`] lists lines of the log and changes of the
 //! repository.

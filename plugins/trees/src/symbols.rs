@@ -2,7 +2,7 @@
 //! are opened at run time.
 //!
 //! The declarations follow `LightGBM/c_api.h` and `xgboost/c_api.h`. No crate is used for them:
-//! those that exist want their library at build time.
+//! existing crates link the library at build time.
 
 use std::ffi::{c_char, c_int, c_void};
 use trtserver_framework::{function_table, opaque_types};

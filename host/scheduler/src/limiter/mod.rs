@@ -118,7 +118,7 @@ impl RateLimiter {
         Ok(Some(LimiterMember { limiter: Arc::clone(self), id }))
     }
 
-    /// Resources, who holds them and who waits, now.
+    /// Resources with their holders, and the waiting instances, as they are now.
     pub fn report(&self) -> LimiterReport {
         LimiterReport::new(&self.locked.lock().state, now_ns())
     }

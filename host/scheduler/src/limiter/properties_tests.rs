@@ -143,7 +143,8 @@ impl Run {
         }
     }
 
-    /// What is held at most fits, and who waits for nested requests holds nothing.
+    /// Held resources never exceed their counts, and an execution that waits for nested requests holds
+    /// none.
     fn check(&self) {
         for (_, row) in self.state.table.rows() {
             // The capacity falls when the instance with the largest demand is removed.

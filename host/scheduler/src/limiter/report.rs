@@ -1,4 +1,4 @@
-//! What operators see of the rate limiter: resources, who holds them and who waits for them.
+//! The report of the rate limiter for operators: resources, their holders, waiting instances.
 
 use super::resources::ResourceScope;
 use super::state::{LimitedName, LimiterState};

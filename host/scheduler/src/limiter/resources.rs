@@ -61,7 +61,7 @@ impl ResourceTable {
     }
 
     /// How many of a resource the flags give; `None` without any such flag: then the largest demand
-    /// counts. Once a flag names one resource, those that no flag names have a count of 0.
+    /// counts. Once a flag names one resource, resources without a flag have a count of 0.
     pub fn explicit_count(&self, name: &str, scope: ResourceScope) -> Option<u64> {
         if self.explicit.is_empty() {
             return None;

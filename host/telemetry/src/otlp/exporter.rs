@@ -280,7 +280,7 @@ impl<T: SpanSource> ExportThread<T> {
     }
 }
 
-/// Spans of a batch. Those that are left when it is dropped, at the end of the server, are counted.
+/// Spans of a batch. Spans that are left at the end of the server, when it is dropped, are counted.
 struct UnsentSpans {
     count: usize,
     stats: Arc<SpanStats>,
