@@ -43,6 +43,7 @@ mod nested;
 mod object_stores;
 mod onnx_buckets;
 mod onnx_gpu;
+mod onnx_gpu_copies;
 mod overload;
 mod packages;
 mod perf_analyzer;

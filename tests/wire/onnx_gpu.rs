@@ -61,7 +61,7 @@ pub fn server(fakes: &Fakes) -> Server {
         .env("FAKE_ORT_LOG", fakes.path("sessions"))
 }
 
-trait OnnxModel {
+pub trait OnnxModel {
     fn onnx(self, name: &str, groups: &str, more: &str) -> Self;
 }
 
@@ -84,7 +84,7 @@ fn send(server: &Running, model: &str, rows: usize, first: usize) -> Response {
 }
 
 #[track_caller]
-fn computes(server: &Running, model: &str, rows: usize, first: usize) {
+pub fn computes(server: &Running, model: &str, rows: usize, first: usize) {
     let response = send(server, model, rows, first);
     assert_eq!(response.status, 200, "{}", response.text());
     let body = response.json();
@@ -463,64 +463,4 @@ fn accelerators_are_refused_for_backends_that_ignore_them() {
     server.wait_for_log_with(&["gpu_execution_accelerator' has no effect"]);
     assert_eq!(server.infer("m", "").status, 200);
     assert!(server.stop().success());
-}
-
-/// Copies that are queued on the stream for copies to the device (`in`) and kernels that begin, as
-/// the fake driver logs them. The streams of an instance have one number after the other: compute,
-/// copies to the device.
-fn uploads_and_kernels(fakes: &Fakes) -> Vec<&'static str> {
-    let log = read_to_string(fakes.path("calls")).unwrap_or_default();
-    let event = |line: &str| match line.split(' ').collect::<Vec<_>>()[1..] {
-        ["call", "cuMemcpyAsync", "2", _] => Some("in"),
-        ["begin", "add", "1", _] => Some("add"),
-        _ => None,
-    };
-    log.lines().filter_map(event).collect()
-}
-
-#[test]
-fn next_batch_is_copied_while_one_runs_with_eager_batching() {
-    let sizes = parameter("batch_buckets", "0");
-    for (field, eager) in [("optimization { eager_batching: true }", true), ("", false)] {
-        let fakes = Fakes::new();
-        let more = format!("{field}\n{sizes}");
-        let server = server(&fakes)
-            .env("FAKE_CUDA_LOG", fakes.path("calls"))
-            .env("FAKE_CUDA_DELAY_US", "10000")
-            .onnx("gpu", "instance_group { kind: KIND_GPU }", &more)
-            .onnx("cpu", "instance_group { kind: KIND_CPU }", field)
-            .onnx(
-                "isolated",
-                "instance_group { kind: KIND_GPU }",
-                &(more + &parameter("isolation", "process")),
-            )
-            .start();
-        if eager {
-            server.wait_for_log_with(&[
-                "model 'isolated' instance isolated_0_0_gpu0: 'optimization.eager_batching'",
-                "has no effect: it is executed by another process",
-            ]);
-            server.wait_for_log(
-                "'optimization.eager_batching' has no effect: inputs are copied ahead to GPUs",
-            );
-        }
-        // Two requests of five rows do not fit into one batch.
-        std::thread::scope(|scope| {
-            for caller in 0..6 {
-                let server = &server;
-                scope.spawn(move || {
-                    (0..2).for_each(|i| computes(server, "gpu", 5, 10 * caller + i))
-                });
-            }
-        });
-        assert!(server.stop().success());
-        let events = uploads_and_kernels(&fakes);
-        assert!(events.contains(&"add"), "no kernel has run: {events:?}");
-        // Two batches are copied before the first one runs.
-        let ahead = events.windows(2).any(|two| two == ["in", "in"]);
-        assert_eq!(ahead, eager, "{events:?}");
-        for leak in ["device_blocks", "device_bytes", "streams", "double_frees", "bad_handles"] {
-            assert_eq!(fakes.reported(leak), 0, "{leak}");
-        }
-    }
 }

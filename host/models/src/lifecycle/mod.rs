@@ -46,6 +46,7 @@
 mod adapter_only_settings;
 mod autocomplete;
 mod client_loads;
+mod config_file;
 mod control;
 mod ensembles;
 mod inspect;
