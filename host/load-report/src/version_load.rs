@@ -24,13 +24,10 @@ pub struct VersionLoad {
 impl VersionReading {
     pub fn read(counters: &VersionCounters) -> Self {
         let total = counters.total();
-        let spans = counters.executions.values();
         Self {
             ended: total.success.count + total.failed.count,
             failed: total.failed.count,
-            executing_ns: spans
-                .map(|e| e.compute_input.ns + e.compute_infer.ns + e.compute_output.ns)
-                .sum(),
+            executing_ns: counters.execution_ns(),
         }
     }
 

@@ -111,6 +111,12 @@ impl VersionCounters {
         self.started.saturating_sub(ended)
     }
 
+    /// Time that instances spent on executions, in nanoseconds.
+    pub fn execution_ns(&self) -> u64 {
+        let executions = self.executions.values();
+        executions.map(|e| e.compute_input.ns + e.compute_infer.ns + e.compute_output.ns).sum()
+    }
+
     /// The sum over all batch sizes.
     pub fn total(&self) -> RequestCounters {
         let mut total = RequestCounters::default();

@@ -24,9 +24,7 @@ impl ServiceTime {
     /// Nanoseconds of an instance for one request: less than the execution takes if batches have
     /// several. 0 before the first one.
     pub fn estimate_ns(&self, now_ns: u64, counters: &VersionCounters) -> f64 {
-        let executions = counters.executions.values();
-        let busy_ns: u64 =
-            executions.map(|e| e.compute_input.ns + e.compute_infer.ns + e.compute_output.ns).sum();
+        let busy_ns = counters.execution_ns();
         let requests = counters.total().success.count.saturating_sub(counters.cache_hit.count);
         let mut last = self.0.lock();
         let due = now_ns.saturating_sub(last.at_ns) >= PERIOD_NS;
