@@ -7,7 +7,7 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValu
 use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
-use trtserver_config::ServerSettings;
+use trtserver_config::{LoadReportMode, ServerSettings};
 use trtserver_device::GpuDriver;
 use trtserver_metrics::{GpuMetrics, MetricsFormat, MetricsPage, MetricsSources};
 use trtserver_wire::compression::Coding;
@@ -15,9 +15,11 @@ use trtserver_wire::http::accept::{accept_items, accepted_coding};
 use trtserver_wire::http::body::ResponseBody;
 
 /// The metrics of the GPUs that the CUDA driver shows; `None` without any, and if the settings
-/// exclude them.
+/// exclude them or nothing would show them.
 pub fn open_gpu_metrics(settings: &ServerSettings) -> Option<Arc<GpuMetrics>> {
-    let driver = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics)?;
+    // Opening NVML takes milliseconds.
+    let is_shown = settings.allow_metrics || settings.load_reports != LoadReportMode::Off;
+    let driver = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics && is_shown)?;
     let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
     GpuMetrics::open(settings.metrics_interval / 2, uuids.collect()).map(Arc::new)
 }
