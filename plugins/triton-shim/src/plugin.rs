@@ -414,8 +414,9 @@ fn free_instance(instance: LiveObject<InstanceObject>) {
 unsafe extern "C" fn instance_close(instance: *mut InstanceHandle) {
     // SAFETY: a handle of `instance_open`, closed once.
     let open = unsafe { Box::from_raw(instance.cast::<ShimInstance>()) };
+    let instance = open.instance;
+    let scope = Arc::clone(&instance.scope);
     let close = || {
-        let instance = open.instance;
         if let Some(finalize) = instance.model.backend.entries.instance_finalize {
             // SAFETY: the backend interface requires a live handle that executes nothing: the host
             // closes an instance after its last batch.
@@ -427,7 +428,7 @@ unsafe extern "C" fn instance_close(instance: *mut InstanceHandle) {
         }
         free_instance(instance);
     };
-    let _ = catch_unwind(AssertUnwindSafe(|| processes::close_instance(close)));
+    let _ = catch_unwind(AssertUnwindSafe(|| processes::close_instance(&scope, close)));
 }
 
 unsafe extern "C" fn execute_batch(

@@ -16,16 +16,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use trtserver_plugin_api::abi::host::host_flags;
 
+/// A process that a thread waits for.
+struct WatchedProcess {
+    pid: Pid,
+    /// Readable when the process has ended. Shared with the thread.
+    pidfd: Arc<OwnedFd>,
+    /// The instance that it serves, if that is known.
+    instance: Option<Arc<Scope>>,
+}
+
 /// What the watching threads share.
 struct WatchedProcesses {
-    /// Processes that a thread waits for, and the instance that each serves, if that is known.
-    processes: Vec<(Pid, Option<Arc<Scope>>)>,
+    processes: Vec<WatchedProcess>,
     /// Instances that are being closed: their processes may end.
-    closing: u32,
+    closing: Vec<Arc<Scope>>,
+}
+
+impl WatchedProcesses {
+    /// Whether a process may end now: it does not serve an instance that goes on.
+    fn may_end(&self, instance: Option<&Arc<Scope>>) -> bool {
+        match instance {
+            Some(instance) => self.closing.iter().any(|one| Arc::ptr_eq(one, instance)),
+            None => !self.closing.is_empty(),
+        }
+    }
 }
 
 static WATCHED: Mutex<WatchedProcesses> =
-    Mutex::new(WatchedProcesses { processes: Vec::new(), closing: 0 });
+    Mutex::new(WatchedProcesses { processes: Vec::new(), closing: Vec::new() });
 
 /// A watching thread only waits and writes one line.
 const STACK: usize = 256 << 10;
@@ -45,16 +63,19 @@ pub fn watch_process(scope: &Arc<Scope>, name: &CStr) {
     for pid in child_processes() {
         let of_instance = serves(pid, name).then(|| Arc::clone(scope));
         let mut watched = lock();
-        if let Some((_, of)) = watched.processes.iter_mut().find(|(one, _)| *one == pid) {
-            *of = of.take().or(of_instance);
+        let mut running = watched.processes.iter_mut();
+        if let Some(process) = running.find(|one| one.pid == pid && !has_ended(&one.pidfd)) {
+            process.instance = process.instance.take().or(of_instance);
             continue;
         }
-        let Ok(file) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        watched.processes.push((pid, of_instance));
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        let pidfd = Arc::new(pidfd);
+        let process = WatchedProcess { pid, pidfd: Arc::clone(&pidfd), instance: of_instance };
+        watched.processes.push(process);
         drop(watched);
         let of = Arc::clone(scope);
         let begun = thread::Builder::new().name("watch process".into()).stack_size(STACK);
-        if let Err(e) = begun.spawn(move || wait_for_end(pid, &file, &of)) {
+        if let Err(e) = begun.spawn(move || wait_for_end(pid, &pidfd, &of)) {
             scope.warn(&format!("process {} is not watched: {e}", pid.as_raw_nonzero()));
         }
     }
@@ -67,27 +88,40 @@ fn serves(pid: Pid, name: &CStr) -> bool {
     !name.is_empty() && arguments.split(|byte| *byte == 0).any(|word| word == name.to_bytes())
 }
 
-/// Closes an instance with `close`: processes may end meanwhile.
-pub fn close_instance<R>(close: impl FnOnce() -> R) -> R {
-    struct Closed;
-    impl Drop for Closed {
+/// Whether the process behind a pidfd has ended.
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// Closes an instance with `close`: its processes may end meanwhile.
+pub fn close_instance<R>(instance: &Arc<Scope>, close: impl FnOnce() -> R) -> R {
+    struct ClosingInstance<'a>(&'a Arc<Scope>);
+    impl Drop for ClosingInstance<'_> {
         fn drop(&mut self) {
             let mut watched = lock();
-            watched.closing -= 1;
+            // Their threads may run only after this.
+            let mut processes = std::mem::take(&mut watched.processes);
+            processes
+                .retain(|one| !has_ended(&one.pidfd) || !watched.may_end(one.instance.as_ref()));
+            watched.processes = processes;
+            watched.closing.retain(|one| !Arc::ptr_eq(one, self.0));
         }
     }
-    lock().closing += 1;
-    let _closed = Closed;
+    lock().closing.push(Arc::clone(instance));
+    let _closing = ClosingInstance(instance);
     close()
 }
 
-fn wait_for_end(pid: Pid, file: &OwnedFd, scope: &Scope) {
-    while poll(&mut [PollFd::new(file, PollFlags::IN)], None).is_err() {}
+fn wait_for_end(pid: Pid, pidfd: &Arc<OwnedFd>, scope: &Scope) {
+    while poll(&mut [PollFd::new(&**pidfd, PollFlags::IN)], None).is_err() {}
     let how = process_ended(pid);
     let mut watched = lock();
-    let at = watched.processes.iter().position(|(one, _)| *one == pid);
-    let of = at.and_then(|at| watched.processes.swap_remove(at).1);
-    if watched.closing > 0 {
+    let at = watched.processes.iter().position(|one| Arc::ptr_eq(&one.pidfd, pidfd));
+    // Absent if it ended while an instance was closed.
+    let Some(at) = at else { return };
+    let of = watched.processes.swap_remove(at).instance;
+    if watched.may_end(of.as_ref()) {
         return;
     }
     drop(watched);
