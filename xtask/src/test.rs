@@ -14,8 +14,10 @@ use crate::python::{self, Environment};
 use crate::runtimes::{self, tensorflow, tensorrt, trees, triton};
 use crate::tidy;
 use crate::tools;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
 /// What `cargo xtask test` runs.
@@ -109,32 +111,43 @@ pub fn test(paths: &Paths, options: &Options) -> Result<()> {
     let selected = |name: &str| options.only.is_empty() || options.only.iter().any(|o| o == name);
     let steps: Vec<_> = STEPS.iter().filter(|(name, _)| selected(name)).collect();
     let mut early_build = None;
-    for (number, (name, step)) in steps.iter().enumerate() {
-        say(format!("test: step {} of {}: {name}", number + 1, steps.len()));
-        let start = Instant::now();
-        match *name {
-            "rust" if selected("gate") => early_build = gate::EarlyBuild::start(paths),
-            "gate" => early_build.take().into_iter().for_each(gate::EarlyBuild::wait),
-            _ => {}
+    thread::scope(|scope| {
+        let mut early_environments = None;
+        for (number, (name, step)) in steps.iter().enumerate() {
+            say(format!("test: step {} of {}: {name}", number + 1, steps.len()));
+            let start = Instant::now();
+            match *name {
+                // They are downloaded while the first crates are compiled.
+                "clippy" if selected("python") => {
+                    early_environments = Some(scope.spawn(|| environments(paths)));
+                }
+                // The step makes them again, so that it reports what failed.
+                "python" => {
+                    let _ = early_environments.take().map(ScopedJoinHandle::join);
+                }
+                "rust" if selected("gate") => early_build = gate::EarlyBuild::start(paths),
+                "gate" => early_build.take().into_iter().for_each(gate::EarlyBuild::wait),
+                _ => {}
+            }
+            let outcome = step(paths, options);
+            let seconds = start.elapsed().as_secs_f64();
+            let (result, remark) = match outcome {
+                Ok(Outcome::Passed) => ("ok", ""),
+                Ok(Outcome::LeftOut(what)) => {
+                    left_out.push(what);
+                    ("ok", "in part, see below")
+                }
+                Ok(Outcome::Skipped(reason)) => ("skipped", reason),
+                Err(e) => {
+                    say(format!("test: {name}: {e}"));
+                    errors.push(format!("{name}: {e}"));
+                    failed.push(*name);
+                    ("FAILED", "")
+                }
+            };
+            report += &format!("  {name:<10}{result:<8}{seconds:>7.1} s  {remark}\n");
         }
-        let outcome = step(paths, options);
-        let seconds = start.elapsed().as_secs_f64();
-        let (result, remark) = match outcome {
-            Ok(Outcome::Passed) => ("ok", ""),
-            Ok(Outcome::LeftOut(what)) => {
-                left_out.push(what);
-                ("ok", "in part, see below")
-            }
-            Ok(Outcome::Skipped(reason)) => ("skipped", reason),
-            Err(e) => {
-                say(format!("test: {name}: {e}"));
-                errors.push(format!("{name}: {e}"));
-                failed.push(*name);
-                ("FAILED", "")
-            }
-        };
-        report += &format!("  {name:<10}{result:<8}{seconds:>7.1} s  {remark}\n");
-    }
+    });
     // Again, since steps that follow print much.
     for error in errors {
         eprintln!("\n{error}");
@@ -185,9 +198,9 @@ fn clippy(paths: &Paths) -> Result<Outcome> {
         .map(|()| Outcome::Passed)
 }
 
-/// Python interpreters for the tests, each with the environment variable that names it.
+/// What the tests need beside their runtimes, each with the environment variable that names it. All
+/// are made at the same time: each waits for the package index for the most part.
 fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
-    let mut made = Vec::new();
     let all: [(&str, &Environment); 5] = [
         ("TRTSERVER_PY_V1", &python::V1),
         ("TRTSERVER_PY_V2", &python::V2),
@@ -195,20 +208,40 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
         ("TRTSERVER_PY_S3", &python::S3),
         ("TRTSERVER_PY_BUILD", &python::BUILD),
     ];
-    for (variable, environment) in all {
-        if environment.supported_here() {
-            made.push((variable, python::environment(paths, environment)?));
-        } else {
-            say(format!(
-                "python {}: its client has no package for {}, tests that need it are skipped",
-                environment.name,
-                std::env::consts::ARCH
-            ));
-        }
+    let (supported, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(_, environment)| environment.supported_here());
+    for (_, environment) in others {
+        say(format!(
+            "python {}: its client has no package for {}, tests that need it are skipped",
+            environment.name,
+            std::env::consts::ARCH
+        ));
     }
-    made.push(("TRTSERVER_AZURITE", azurite::install(paths)?));
-    perf_analyzer::install(paths)?;
-    Ok(made)
+    thread::scope(|scope| {
+        let made: Vec<_> = supported
+            .into_iter()
+            .map(|(variable, environment)| {
+                (variable, scope.spawn(move || python::environment(paths, environment)))
+            })
+            .chain([("TRTSERVER_AZURITE", scope.spawn(|| azurite::install(paths)))])
+            .collect();
+        let analyzer = scope.spawn(|| perf_analyzer::install(paths));
+        let made: Result<Vec<_>> =
+            made.into_iter().map(|(variable, made)| Ok((variable, joined(made)?))).collect();
+        joined(analyzer)?;
+        made
+    })
+}
+
+fn joined<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err("a thread panicked, see above".to_owned()))
+}
+
+/// How many tests of a program run at the same time. They wait for servers, timeouts and clients
+/// half of the time.
+fn test_threads() -> String {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| cores.max(4).to_string())
 }
 
 /// ONNX Runtime, and the frameworks that are not left out.
@@ -252,7 +285,7 @@ fn rust(paths: &Paths, options: &Options) -> Result<Outcome> {
     let skip = options.left_out().flat_map(|framework| ["--skip", framework.tests]);
     command.arg("--").args(skip);
     // Tests make backends panic on purpose; backtraces of them would hide the failures.
-    command.env("RUST_BACKTRACE", "0");
+    command.env("RUST_BACKTRACE", "0").env("RUST_TEST_THREADS", test_threads());
     failures::run(command.env("TRTSERVER_DIST", dist).envs(environments))?;
     let left_out = options.left_out().map(|framework| {
         let count = tests_named(paths, framework.tests)?;

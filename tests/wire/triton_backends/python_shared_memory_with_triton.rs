@@ -86,10 +86,9 @@ fn objects_of_a_killed_server_are_removed_by_the_next() {
             let _ = kill_process(pid, Signal::KILL);
         }
         killed.wait();
-        assert_eq!(objects_of(&killed), left, "{isolation}");
+        // A server of another test may be the next.
         let next = server("process").start();
-        next.wait_for_log("shared-memory objects of servers that were killed");
-        assert_eq!(objects_of(&killed), [""; 0], "{isolation}");
+        next.poll_until("they are removed", |_| objects_of(&killed).is_empty());
         assert!(next.stop().success());
     }
     assert_eq!(objects_of(&alive), kept);
