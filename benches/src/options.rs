@@ -42,6 +42,8 @@ pub struct Options {
     pub triton: PathBuf,
     /// Short passes and fewer rows.
     pub quick: bool,
+    /// Shows that the rows can be measured, with any build: the figures mean nothing.
+    pub check_only: bool,
     /// Length of a pass.
     pub pass: Duration,
     /// Passes of each row, server and floor in turn.
@@ -70,7 +72,8 @@ pub fn parse() -> Action {
             return Action::Floor(floor);
         }
     }
-    let quick = matches.get_flag("quick");
+    let check_only = matches.get_flag("check-only");
+    let quick = check_only || matches.get_flag("quick");
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
     Action::Measure(Box::new(Options {
         dist: path("dist").unwrap_or_default(),
@@ -79,8 +82,15 @@ pub fn parse() -> Action {
         perf_analyzer: path("perf-analyzer").unwrap_or_default(),
         triton: path("triton").unwrap_or_default(),
         quick,
-        pass: seconds(&matches, if quick { 0.25 } else { 1.0 }),
-        passes: matches.get_one::<usize>("passes").copied().unwrap_or(3).max(1),
+        check_only,
+        pass: match check_only {
+            true => Duration::from_millis(20),
+            false => seconds(&matches, if quick { 0.25 } else { 1.0 }),
+        },
+        passes: match check_only {
+            true => 1,
+            false => matches.get_one::<usize>("passes").copied().unwrap_or(3).max(1),
+        },
         only: matches.get_one::<String>("only").cloned(),
         csv: path("csv"),
         svg: path("svg"),
@@ -126,6 +136,10 @@ fn command() -> Command {
             "The folder of Triton's own server",
         ))
         .arg(flag("quick", "Short passes and fewer rows: the whole run takes less than five minutes"))
+        .arg(flag(
+            "check-only",
+            "Only show that the rows can be measured, with a debug build too: the figures mean nothing",
+        ))
         .arg(
             Arg::new("seconds")
                 .long("seconds")

@@ -170,7 +170,7 @@ fn without_prepared_sizes_the_library_sees_every_change() {
 #[test]
 fn five_requests_run_as_one_batch_of_eight_when_the_delay_ends() {
     let fakes = Fakes::new();
-    let batching = "dynamic_batching { max_queue_delay_microseconds: 1500000 }";
+    let batching = "dynamic_batching { max_queue_delay_microseconds: 4000000 }";
     let isolated = parameter("isolation", "process");
     let server = server(&fakes)
         .fake("local", SUM, &format!("{ON_GPU}{batching}"))

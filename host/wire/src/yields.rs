@@ -1,5 +1,5 @@
 //! When a busy network thread yields its processor: p99 of a saturated server is 0.5 to 0.6 ms, and
-//! 2.7 to 3.3 ms without (docs/performance.md, "The p99 of a saturated server"; promise 2.5 of
+//! 2.7 to 3.3 ms without (benches/history/2026-11.md, "The p99 of a saturated server"; promise 2.5 of
 //! SPECIFICATION.md).
 //!
 //! A thread that never sleeps keeps its processor for a whole time slice (4 ms at 250 Hz) while

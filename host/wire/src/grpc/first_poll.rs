@@ -1,6 +1,6 @@
 //! Polls the HTTP/2 streams that arrived in one read for the first time in one task; only streams
 //! that are then pending get tasks of their own. A request of 64 bytes beside 15 others then takes
-//! 10 µs of CPU instead of 24, and 0.2 system calls instead of 2.4 (docs/performance.md, "Calls
+//! 10 µs of CPU instead of 24, and 0.2 system calls instead of 2.4 (benches/history/2026-11.md, "Calls
 //! that arrive together"; the row `v2-grpc identity 64 c16 own`).
 //!
 //! A request that has arrived completely and is executed inline needs no task and no other thread,

@@ -1,0 +1,48 @@
+//! Each command of README's table of numbers measures rows, without an error: shown with
+//! `--check-only`, which needs no release build.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+/// The texts that README passes to `--only`.
+fn readme_rows(root: &Path) -> BTreeSet<String> {
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    readme
+        .split('`')
+        .filter_map(|code| code.strip_prefix("--only "))
+        .map(|text| text.trim_matches('\'').to_owned())
+        .collect()
+}
+
+#[test]
+fn each_command_of_the_readme_measures_rows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let dist = std::env::var_os("TRTSERVER_DIST").map(PathBuf::from);
+    let dist = dist.unwrap_or_else(|| root.join("target/dist-debug"));
+    let program = dist.join("bin/trtserver");
+    assert!(program.exists(), "{}: `cargo xtask build --debug` makes it", program.display());
+    let rows = readme_rows(root);
+    assert!(rows.len() > 10, "{rows:?}");
+    let pending = Mutex::new(rows.into_iter());
+    let measure = || {
+        loop {
+            let Some(row) = pending.lock().unwrap().next() else { return };
+            let mut bench = Command::new(env!("CARGO_BIN_EXE_trtserver-bench"));
+            bench.current_dir(root).args(["--check-only", "--only", &row, "--dist"]).arg(&dist);
+            let output = bench.arg("--probe").arg(dist.join("backends")).output().unwrap();
+            let printed = String::from_utf8_lossy(&output.stdout);
+            let says = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "--only '{row}':\n{printed}\n{says}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(measure);
+        }
+    });
+}
