@@ -1,4 +1,4 @@
-//! Allocations and copies: the server in a program that counts both (`src/bin/counted.rs`).
+//! Allocations and copies: the server in a program that counts both (`tests/counted`).
 
 use super::{WARM_UP, server};
 use crate::client::Client;
