@@ -55,6 +55,12 @@ const PLUGINS: &[Plugin] = &[
         test_only: false,
     },
     Plugin {
+        package: "trtserver-plugin-pytorch",
+        library: "trtserver_pytorch",
+        backend: "pytorch",
+        test_only: false,
+    },
+    Plugin {
         package: "trtserver-plugin-tensorflow",
         library: "trtserver_tensorflow",
         backend: "tensorflow",
