@@ -51,6 +51,7 @@ pub mod soak; // the soak test
 pub mod socket; // connects to TCP and Unix sockets
 pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand
 pub mod tls; // certificates, and a client of which tests see every byte
+pub mod torch_packages; // a fake torch, and packages for it
 pub mod triton; // Triton's own server
 pub mod triton_backends; // backends of Triton's interface, compiled from tests/triton
 pub mod versions; // backends in several versions

@@ -8,6 +8,7 @@ mod graph_defs_with_tensorflow;
 mod init_ops_with_tensorflow;
 mod missing_library;
 mod onnx_declarations;
+mod pytorch;
 mod recognition;
 mod releases_with_tensorflow;
 mod with_tensorflow;

@@ -1,10 +1,11 @@
 //! Models that bring the library of their backend, in the directory of the model or of a version.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::isolated::{process, processes};
 use trtserver_tests::triton_backends::{rogues, unusable};
-use trtserver_tests::{Running, backends, parameters, probe};
+use trtserver_tests::{Running, backends, dist, folder, parameters, probe};
 
 fn model(more: &[(&str, &str)]) -> String {
     format!(
@@ -83,10 +84,22 @@ fn platform_implies_a_backend_of_triton() {
     let library = fs::read(installed.path().join("pytorch/libtriton_pytorch.so"));
     let library = library.unwrap_or_else(|e| panic!("{e}"));
     let common = || explicit().triton_start_line();
+    // The install has a plugin of this name, which comes before what is in a model's directory: the
+    // same program in an install without backends.
+    let bare = folder();
+    let alone = bare.path().join("bin/trtserver");
+    let program = dist().join("bin/trtserver");
+    let made = fs::create_dir(bare.path().join("bin"))
+        .and_then(|()| {
+            fs::hard_link(&program, &alone).or_else(|_| fs::copy(&program, &alone).map(drop))
+        })
+        .and_then(|()| symlink(dist().join("plugins"), bare.path().join("plugins")));
+    made.unwrap_or_else(|e| panic!("{}: {e}", alone.display()));
+    let elsewhere = common().program([alone]).backend_dir(bare.path());
     // Installed, or in the model's directory.
     for server in [
         common().backend_dir(installed.path()).model("torch", &configuration),
-        common().model("torch", &configuration).file("torch/libtriton_pytorch.so", library),
+        elsewhere.model("torch", &configuration).file("torch/libtriton_pytorch.so", library),
     ] {
         let server = server.start();
         assert_ok(server.load("torch"));
