@@ -69,6 +69,14 @@ fn serves_packages(server: Server, torch: &FakeTorch) {
         let same = json!([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         assert_eq!(output(&answer, "RESULT[same]"), [&same, &json!([1, 2, 3])]);
     }
+    // A client of v1.
+    let header = "batch_size: 1 input { name: \"ARGS[0]\" dims: 2 dims: 3 } \
+                  input { name: \"KWARGS[bias]\" dims: 2 dims: 3 } output { name: \"RESULT[total]\" }";
+    let floats = |values: [f32; 6]| values.map(f32::to_le_bytes).concat();
+    let raw = [floats([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), floats([1.0; 6])].concat();
+    let v1 = server.post("/api/infer/m", &[("NV-InferRequest", header)], raw);
+    assert_eq!(v1.status, 200, "{}", v1.error_text());
+    assert!(v1.body.starts_with(&floats([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])), "{:?}", v1.body);
     // What the compiled model would read beyond its input.
     let shorter = [input("ARGS[0]", 1, 5, 0), input("KWARGS[bias]", 1, 4, 0)];
     let longest = [input("ARGS[0]", 1, 101, 0), input("KWARGS[bias]", 1, 101, 0)];
@@ -175,6 +183,8 @@ fn refusals(torch: &FakeTorch) -> Vec<(&'static str, Vec<u8>, &'static [&'static
     let good = torch.package();
     let model = torch.model(&[]);
     let text = code();
+    let mut damaged = good.clone();
+    damaged[4000] ^= 1;
     let mut other_machine = model.clone();
     other_machine[18] = if other_machine[18] == 0xb7 { 62 } else { 0xb7 };
     let with =
@@ -191,6 +201,7 @@ fn refusals(torch: &FakeTorch) -> Vec<(&'static str, Vec<u8>, &'static [&'static
             &["a Git LFS pointer", "git lfs pull"],
         ),
         ("cut", good[..good.len() / 2].to_vec(), &["truncated or damaged", "download it again"]),
+        ("damaged", damaged, &["c1.wrapper.so' cannot be extracted", "checksum"]),
         ("script", entries(&["m/data.pkl", "m/code/a.py", "m/constants.pkl"]), &["is TorchScript"]),
         ("program", entries(&["m/models/model.json"]), &["an exported program", "compiles it"]),
         ("weights", entries(&["m/data.pkl", "m/data/0"]), &["what torch.save wrote"]),
