@@ -214,13 +214,15 @@ fn descriptors_are_kept_in_reserve() {
 #[test]
 fn client_that_does_not_read_is_closed() {
     let server = server(&["--idle-timeout-secs=1"]).start();
-    // Far more than the buffers of both systems hold.
-    let values = vec!["1.5"; 1 << 20].join(",");
+    // Far more than the buffers of both systems hold; binary, which costs the server little.
+    let elements = 1 << 20;
     let json = format!(
-        r#"{{"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,{}],"data":[{values}]}}]}}"#,
-        1 << 20
+        r#"{{"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,{elements}],"parameters":{{"binary_data_size":{}}}}}],"parameters":{{"binary_data_output":true}}}}"#,
+        elements * 4
     );
-    let bytes = request("POST", "/v2/models/echo/infer", &[], json.as_bytes());
+    let head = [("Inference-Header-Content-Length", &*json.len().to_string())];
+    let body = [json.as_bytes(), &vec![0; elements * 4]].concat();
+    let bytes = request("POST", "/v2/models/echo/infer", &head, &body);
     let mut unread = sent(server.http(), b"");
     unread.set_write_timeout(Some(Duration::from_secs(20))).expect("a time limit");
     // The server stops reading when it cannot write, and then closes.

@@ -84,22 +84,22 @@ fn load_memory_is_limited() {
         .model("batch", batch)
         .model("lines", labels("lines", "lines"))
         .model("fine", labels("fine", "lines"))
-        .file("lines/lines", vec![b'\n'; 40 << 20])
-        .file("fine/lines", vec![b'\n'; 8 << 20])
-        .flag("--max-load-memory=50000000")
+        .file("lines/lines", vec![b'\n'; 4 << 20])
+        .file("fine/lines", vec![b'\n'; 512 << 10])
+        .flag("--max-load-memory=5000000")
         .start();
     let before = server.resident_kib();
-    let limit = "more than the 50000000 left of --max-load-memory=50000000";
+    let limit = "more than the 5000000 left of --max-load-memory=5000000";
     is_refused(&server, "huge", "warmup data of shape [1,1099511627776] takes 4398046511104 bytes");
     is_refused(
         &server,
         "batch",
         &format!("a warmup batch of 2000000000 requests takes 4096000000000 bytes, {limit}"),
     );
-    is_refused(&server, "lines", "takes 167772160 bytes, more than the 8056960 left");
+    is_refused(&server, "lines", "takes 16777216 bytes, more than the 805696 left");
     assert_ok(server.load("fine"));
     let grown = server.resident_kib().saturating_sub(before);
-    assert!(grown < 200 << 10, "{grown} KiB");
+    assert!(grown < 20 << 10, "{grown} KiB");
 }
 
 #[test]

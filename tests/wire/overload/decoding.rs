@@ -105,7 +105,7 @@ fn large_typed_tensors_do_not_delay_health() {
         [field(1, b"INPUT0"), field(2, b"FP32"), field(3, &shape), field(5, &contents)].concat();
     let body = message(&[field(1, b"wide"), field(5, &input)].concat());
     let attack = || {
-        let mut clients: Vec<_> = (0..24)
+        let mut clients: Vec<_> = (0..10)
             .map(|_| {
                 let mut client = Client::open_wide(server.grpc());
                 let call = client.call(&call_headers("/inference.GRPCInferenceService/ModelInfer"));

@@ -14,8 +14,9 @@ const RATE: u32 = 1000;
 /// Connections that an attacker holds open: more than the port accepts.
 const HELD: usize = 200;
 const PROBES: usize = 300;
-/// Beyond the target of 20 ms, since the attackers and other tests share the processors. A probe
-/// that waits for a place among heads takes a second and more.
+/// What a probe of the attacked server may take longer than one of a server beside it. Beyond the
+/// target of 20 ms, since the attackers and other tests share the processors. A probe that waits
+/// for a place among heads takes a second and more.
 const LIMIT: Duration = Duration::from_millis(200);
 
 const LIVE: &str = "GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -40,44 +41,51 @@ fn flood(address: &str, stop: &AtomicBool, sent: &AtomicUsize) {
     }
 }
 
-/// Times of sorted probes, each on a connection of its own.
-fn probe_times(address: &str, request: &str) -> Vec<Duration> {
-    let mut times: Vec<Duration> = (0..PROBES)
-        .map(|_| {
-            thread::sleep(Duration::from_millis(10));
-            let begin = Instant::now();
-            assert_eq!(Connection::open(address).send(request).response().status, 200);
-            begin.elapsed()
-        })
-        .collect();
-    times.sort_unstable();
+/// The time of a probe on a connection of its own.
+fn probe_time(address: &str, request: &str) -> Duration {
+    let begin = Instant::now();
+    assert_eq!(Connection::open(address).send(request).response().status, 200);
+    begin.elapsed()
+}
+
+/// Sorted times of probes of each address, in turns: what else the machine does delays all.
+fn probe_times(addresses: [&str; 2], request: &str) -> [Vec<Duration>; 2] {
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..PROBES {
+        thread::sleep(Duration::from_millis(10));
+        for (address, times) in addresses.iter().zip(&mut times) {
+            times.push(probe_time(address, request));
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort_unstable());
     times
 }
 
 #[test]
 fn half_sent_heads_do_not_delay_health_and_metrics() {
-    let server = Server::new().flag("--http-health-port=0").start();
-    for (address, request) in
-        [(server.listening("health"), LIVE), (server.metrics_address().to_owned(), METRICS)]
-    {
+    let [server, quiet] = [(); 2].map(|()| Server::new().flag("--http-health-port=0").start());
+    for (port, request) in [("health", LIVE), ("metrics", METRICS)] {
+        let address = server.listening(port);
         let (stop, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
         let mut steady = Connection::open(&address);
-        let times = thread::scope(|scope| {
+        let [attacked, beside] = thread::scope(|scope| {
             let _stop = SetOnDrop(&stop);
             scope.spawn(|| flood(&address, &stop, &sent));
-            let times = probe_times(&address, request);
+            let times = probe_times([&address, &quiet.listening(port)], request);
             // An idle connection is not given up for heads.
             assert_eq!(steady.send(request).response().status, 200);
             times
         });
-        let p99 = times[PROBES * 99 / 100];
-        println!(
-            "{}: {} half-sent heads, p50 {:?}, p99 {p99:?}, longest {:?}",
-            request.lines().next().unwrap_or_default(),
+        let p99 = |times: &[Duration]| times[PROBES * 99 / 100];
+        let text = format!(
+            "{port}: {} half-sent heads, p50 {:?}, p99 {:?}; beside it p50 {:?}, p99 {:?}",
             sent.into_inner(),
-            times[PROBES / 2],
-            times[PROBES - 1]
+            attacked[PROBES / 2],
+            p99(&attacked),
+            beside[PROBES / 2],
+            p99(&beside)
         );
-        assert!(p99 < LIMIT, "p99 of {request:?}: {p99:?}");
+        println!("{text}");
+        assert!(p99(&attacked) < p99(&beside) + LIMIT, "{text}");
     }
 }
