@@ -5,7 +5,8 @@
 //! it executes the present one, and queues the copies on the stream for copies. Their time does not
 //! count as `compute_input` but as a part of the queue's.
 
-use super::worker::{BatchContext, InstanceWorker};
+use super::worker::InstanceWorker;
+use super::worker_batches::BatchContext;
 use std::mem;
 use trtserver_plugin_host::batch::gpu::InputCopies;
 use trtserver_plugin_host::model::BackendInstance;

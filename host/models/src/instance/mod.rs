@@ -2,6 +2,7 @@
 
 mod copy_ahead;
 pub mod group;
+mod inline_executor;
 pub mod limit;
 pub mod load_cancel;
 pub mod load_progress;
@@ -9,3 +10,5 @@ pub mod priority;
 mod thread_limit;
 pub mod warmup;
 pub mod worker;
+mod worker_batches;
+mod worker_opening;

@@ -1,6 +1,7 @@
 //! Warm-up: samples run on the instance's thread before it takes requests, without the scheduler.
 
-use super::worker::{BatchContext, InstanceWorker};
+use super::worker::InstanceWorker;
+use super::worker_batches::BatchContext;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -45,6 +45,8 @@
 
 mod adapter_only_settings;
 mod autocomplete;
+mod builder_files;
+mod builder_instances;
 mod client_loads;
 mod config_file;
 mod control;
