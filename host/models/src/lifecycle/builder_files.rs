@@ -1,7 +1,7 @@
 //! Opens the model files of a version, after a look at what they are and where they lie.
 
-use super::client_loads::judge_model_file;
 use super::builder_instances::threads_each;
+use super::client_loads::judge_model_file;
 use super::version_builder::VersionBuilder;
 use crate::instance::group::InstancePlan;
 use std::sync::Arc;
