@@ -11,9 +11,9 @@ use std::time::Instant;
 pub const CHATTY: &str = "chatty";
 /// Lines that one request writes.
 const LINES: u64 = 20_000;
-/// A child may write so many lines a second, and so many at once.
+/// A child may write so many lines a second, and so many at once after a silence.
 const LINES_PER_SECOND: u64 = 100;
-const SLACK: u64 = 500;
+const BURST_LINES: u64 = 1000;
 const MARK: &str = "flood of the log";
 
 pub fn attacks<'a>(server: &'a Running) -> Vec<Attack<'a>> {
@@ -42,7 +42,7 @@ fn log_flood(server: &Running) -> Result<(), String> {
     thread::sleep(WAIT);
     let log = server.log();
     let (written, seconds) = (flood(&log) - before, begin.elapsed().as_secs() + 1);
-    let limit = LINES_PER_SECOND * seconds + SLACK;
+    let limit = LINES_PER_SECOND * seconds + BURST_LINES;
     if written > limit {
         return Err(format!("an isolated model wrote {written} lines in {seconds} s"));
     }

@@ -26,7 +26,8 @@ use std::time::{Duration, Instant};
 
 /// `--max-request-memory` of the server under test.
 const BUDGET_MIB: u64 = 512;
-/// Health and metrics must respond within this time.
+/// Health and metrics must respond within this time, or twice what they take during an attack on
+/// another server: a busy machine delays both.
 const OBSERVER_LIMIT: Duration = Duration::from_millis(20);
 /// A server with a half-sent request must end within this time.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -69,6 +70,8 @@ pub struct Report {
     pub quiet: Latency,
     pub other_attacked: Latency,
     pub attacked: Latency,
+    /// During the attack on another server.
+    pub other_observed: Observed,
     pub observed: Observed,
     pub attacks: Vec<AttackResult>,
     pub drain: Duration,
@@ -97,9 +100,12 @@ impl Report {
             "p99 of clients {attacked:?}, quiet {quiet:?}, during an attack on another server {other:?}"
         );
         check(attacked <= 2 * quiet.max(other), text);
-        for (name, latency) in &self.observed.endpoints {
-            let p99 = latency.percentile(99.0);
-            check(p99 <= OBSERVER_LIMIT, format!("p99 of {name}: {p99:?}"));
+        let endpoints = self.observed.endpoints.iter().zip(&self.other_observed.endpoints);
+        for ((name, latency), (_, other)) in endpoints {
+            let [p99, other] = [latency, other].map(|latency| latency.percentile(99.0));
+            let text =
+                format!("p99 of {name}: {p99:?}, during an attack on another server {other:?}");
+            check(p99 <= OBSERVER_LIMIT.max(2 * other), text);
             check(latency.errors == 0, format!("{} errors of {name}", latency.errors));
         }
         for attack in &self.attacks {
@@ -131,8 +137,12 @@ impl fmt::Display for Report {
         for (example, count) in phases.iter().flat_map(|latency| &latency.examples) {
             writeln!(f, "  {count} x {example}")?;
         }
-        for (name, latency) in &self.observed.endpoints {
-            writeln!(f, "{name}: {latency}")?;
+        let observed =
+            [("other server attacked", &self.other_observed), ("under attack", &self.observed)];
+        for (when, observed) in observed {
+            for (name, latency) in &observed.endpoints {
+                writeln!(f, "{name}, {when}: {latency}")?;
+            }
         }
         writeln!(f, "resident memory: at most {} KiB", self.observed.peak_kib)?;
         for AttackResult { name, rounds, .. } in &self.attacks {
@@ -157,9 +167,13 @@ pub fn run(
     let time = quiet;
     let (quiet, _) = clients::measure(server, time, || ());
     let stop = Stop::default();
-    let (other_attacked, _) = std::thread::scope(|scope| {
+    let (other_attacked, other_observed) = std::thread::scope(|scope| {
+        let observers = scope.spawn(|| observers::observe(server, &stop));
         scope.spawn(|| attackers::attack(&other, prepared, only, &stop));
-        clients::measure(server, time, || stop.set())
+        clients::measure(server, time, || {
+            stop.set();
+            observers.join().unwrap_or_else(|_| panic!("an observer failed"))
+        })
     });
     drop(other);
     let stop = Stop::default();
@@ -177,5 +191,6 @@ pub fn run(
     let begin = Instant::now();
     server.signal(Signal::TERM);
     let ended = server.wait();
-    Report { quiet, other_attacked, attacked, observed, attacks, drain: begin.elapsed(), ended }
+    let drain = begin.elapsed();
+    Report { quiet, other_attacked, attacked, other_observed, observed, attacks, drain, ended }
 }

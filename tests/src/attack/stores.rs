@@ -67,6 +67,8 @@ fn meet(behaviour: Behaviour) -> Result<(), String> {
         .flag("--model-store=gs://bucket/models")
         .flag(format!("--model-cache-dir={}", folder.path().join("cache").display()))
         .flag("--store-timeout-secs=5")
+        // A server whose repository cannot be listed ends otherwise.
+        .flag("--exit-on-error=false")
         .env("GOOGLE_APPLICATION_CREDENTIALS", &key)
         .env("TRITON_CLOUD_CREDENTIAL_PATH", "")
         .launch();
@@ -87,9 +89,12 @@ fn meet(behaviour: Behaviour) -> Result<(), String> {
 fn watch(server: &Running) -> Result<(), String> {
     thread::scope(|scope| {
         let load = scope.spawn(|| {
-            let begin = Instant::now();
-            let status = catch_unwind(AssertUnwindSafe(|| server.load("remote").status));
-            (status.unwrap_or(0), begin.elapsed())
+            let status = catch_unwind(AssertUnwindSafe(|| {
+                server.wait_until_ready();
+                let begin = Instant::now();
+                (server.load("remote").status, begin.elapsed())
+            }));
+            status.unwrap_or_default()
         });
         let (mut most, mut slowest) = (0, Duration::ZERO);
         while !load.is_finished() {
@@ -102,7 +107,7 @@ fn watch(server: &Running) -> Result<(), String> {
             thread::sleep(WAIT / 40);
         }
         let (status, took) = load.join().unwrap_or_default();
-        if status == 200 || took > LIMIT {
+        if matches!(status, 0 | 200 | 503) || took > LIMIT {
             return Err(format!("a load request ended with {status} after {took:?}"));
         }
         if most > MOST_KIB || slowest > WAIT {
