@@ -55,6 +55,12 @@ const PLUGINS: &[Plugin] = &[
         test_only: false,
     },
     Plugin {
+        package: "trtserver-plugin-openvino",
+        library: "trtserver_openvino",
+        backend: "openvino",
+        test_only: false,
+    },
+    Plugin {
         package: "trtserver-plugin-pytorch",
         library: "trtserver_pytorch",
         backend: "pytorch",

@@ -112,6 +112,9 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         }
         Some(("runtimes", with)) => {
             runtimes::fetch(paths)?;
+            if with.get_flag("openvino") {
+                runtimes::openvino::fetch(paths)?;
+            }
             if with.get_flag("tensorflow") {
                 runtimes::tensorflow::fetch(paths)?;
             }
@@ -285,6 +288,10 @@ fn cli() -> Command {
         .subcommand(
             Command::new("runtimes")
                 .about("Download ONNX Runtime (pinned version) into target/dist/lib")
+                .arg(flag(
+                    "openvino",
+                    "Download OpenVINO as well (59 MB) into the user's cache",
+                ))
                 .arg(flag(
                     "tensorflow",
                     "Download TensorFlow as well (two releases, 506 MB) into the user's cache",

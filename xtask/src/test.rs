@@ -11,7 +11,7 @@ use crate::gate;
 use crate::paths::Paths;
 use crate::perf_analyzer;
 use crate::python::{self, Environment};
-use crate::runtimes::{self, tensorflow, tensorrt, trees, triton};
+use crate::runtimes::{self, openvino, tensorflow, tensorrt, trees, triton};
 use crate::tidy;
 use crate::tools;
 use std::num::NonZero;
@@ -39,7 +39,13 @@ struct Framework {
     tests: &'static str,
 }
 
-const FRAMEWORKS: [Framework; 4] = [
+const FRAMEWORKS: [Framework; 5] = [
+    Framework {
+        name: "openvino",
+        title: "OpenVINO",
+        fetch: openvino::fetch,
+        tests: "with_openvino",
+    },
     Framework {
         name: "tensorflow",
         title: "TensorFlow",
@@ -62,8 +68,13 @@ const FRAMEWORKS: [Framework; 4] = [
 ];
 
 /// The names that `--without` takes.
-pub const LEAVE_OUT: [&str; 4] =
-    [FRAMEWORKS[0].name, FRAMEWORKS[1].name, FRAMEWORKS[2].name, FRAMEWORKS[3].name];
+pub const LEAVE_OUT: [&str; 5] = [
+    FRAMEWORKS[0].name,
+    FRAMEWORKS[1].name,
+    FRAMEWORKS[2].name,
+    FRAMEWORKS[3].name,
+    FRAMEWORKS[4].name,
+];
 
 impl Options {
     fn left_out(&self) -> impl Iterator<Item = &'static Framework> {

@@ -37,3 +37,6 @@ mod types;
 const BACKEND: &str = "openvino";
 
 trtserver_plugin_api::export_backend!(backend::OpenVinoBackend);
+
+#[cfg(test)]
+mod with_openvino;

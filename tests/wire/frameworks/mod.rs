@@ -11,6 +11,7 @@ mod onnx_declarations;
 mod pytorch;
 mod recognition;
 mod releases_with_tensorflow;
+mod with_openvino;
 mod with_tensorflow;
 mod with_trees;
 
@@ -22,6 +23,16 @@ use trtserver_tests::{Running, Server, python_v1, python_v2, root};
 /// Runs the checks on the models of this folder. `without`: types and models that the framework
 /// does not have; `flags`: of the server.
 fn serves_the_family(folder: &str, without: &[&str], flags: &[&str]) {
+    serves_prepared_family(folder, without, flags, &|server| server);
+}
+
+/// As [`serves_the_family`]; `prepare` changes the copies of the models.
+fn serves_prepared_family(
+    folder: &str,
+    without: &[&str],
+    flags: &[&str],
+    prepare: &dyn Fn(Server) -> Server,
+) {
     let new = || flags.iter().fold(Server::new(), |server, flag| server.flag(flag));
     let folder = Path::new("tests/models").join(folder);
     let without = without.iter().flat_map(|kind| ["--without", kind]);
@@ -32,7 +43,7 @@ fn serves_the_family(folder: &str, without: &[&str], flags: &[&str]) {
         // Its configuration is refused.
         server = server.without("scalar");
     }
-    let server = server.start();
+    let server = prepare(server).start();
     python_v2(&server, "v2_frameworks.py", &arguments("Free"));
     python_v1(&server, "v1_frameworks.py", &arguments("Free"));
     assert!(server.stop().success());
@@ -40,8 +51,8 @@ fn serves_the_family(folder: &str, without: &[&str], flags: &[&str]) {
     let server = new()
         .env("TRTSERVER_DELAY_SCHEDULER", "8")
         .copy_model(folder.join("addsub_fp32_dynamic"))
-        .copy_model(folder.join("sum_fp32"))
-        .start();
+        .copy_model(folder.join("sum_fp32"));
+    let server = prepare(server).start();
     python_v2(&server, "v2_frameworks.py", &arguments("Held"));
     python_v1(&server, "v1_frameworks.py", &arguments("Held"));
     assert!(server.stop().success());
