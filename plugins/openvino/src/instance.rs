@@ -123,12 +123,12 @@ impl Executor for OpenVinoInstance {
             if !std::mem::replace(computing, true) {
                 batch.mark_compute_start();
             }
+            scratch.empty_outputs(model)?;
             let ran = scratch.run.execute();
             batch.mark_compute_end();
             let passed = match ran {
                 Ok(()) => scratch.pass_outputs(model, rows, &mut response)?,
-                // An output may be larger than its block, which the library refuses to write: the
-                // run without blocks shows.
+                // An output may be larger than its block: the run without blocks shows.
                 Err(_) if blocks => false,
                 Err(fault) => return Err(fault.within(format_args!("model '{}'", model.name))),
             };

@@ -60,6 +60,7 @@ impl RunScratch {
     ) -> Result<Option<PluginFault>, PluginFault> {
         let mut outlet = batch;
         self.prepare_outputs(model, batch.rows(), &mut outlet, model.findings.preallocates())?;
+        self.empty_outputs(model)?;
         batch.mark_compute_start();
         let ran = self.run.execute();
         batch.mark_compute_end();

@@ -40,6 +40,22 @@ pub struct CompiledNetwork {
     purpose: Purpose,
 }
 
+impl CompiledNetwork {
+    /// Whether an error of a run may go unreported: up to 2026.4.1 at least, the library's CPU device
+    /// ignores those of networks with dynamic shapes if it has one thread.
+    fn is_silent(&self) -> bool {
+        let all = self.signature.inputs.iter().chain(&self.signature.outputs);
+        let mut dims = all.map(|tensor| tensor.dims.as_ref());
+        let is_dynamic = dims.any(|dims| dims.is_none_or(|dims| dims.contains(&-1)));
+        let has_one_thread = match self.compiled.property(c"INFERENCE_NUM_THREADS") {
+            Some(threads) => threads == "1",
+            // A list of devices, of which the CPU may be one.
+            None => std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1),
+        };
+        is_dynamic && has_one_thread
+    }
+}
+
 /// Two networks with equal purposes are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Purpose {
@@ -95,6 +111,10 @@ impl ModelSource {
         let network = Network::read(&self.library, &self.file.path);
         let mut network = network.map_err(|fault| within(self.file.explain(fault)))?;
         let mut signature = network.signature(&self.config).map_err(within)?;
+        if signature.outputs.is_empty() {
+            let fault = PluginFault::invalid("the library finds no outputs in it");
+            return Err(within(self.file.explain(fault)));
+        }
         let shapes = wanted_shapes(&self.config, &signature, &self.options);
         let purpose = Purpose {
             path: self.file.path.clone(),
@@ -148,7 +168,6 @@ fn add_extension(
 }
 
 /// What runs have shown of a version.
-#[derive(Default)]
 pub struct RunFindings {
     /// An output had another shape than its block.
     wrong_shape: AtomicBool,
@@ -157,6 +176,10 @@ pub struct RunFindings {
 }
 
 impl RunFindings {
+    fn new(preallocates: bool) -> Self {
+        Self { wrong_shape: AtomicBool::new(!preallocates), unmergeable: AtomicBool::new(false) }
+    }
+
     /// Whether outputs of a known shape are written into blocks of the host.
     pub fn preallocates(&self) -> bool {
         !self.wrong_shape.load(Ordering::Relaxed)
@@ -184,6 +207,8 @@ pub struct LoadedModel {
     pub name: String,
     network: Arc<CompiledNetwork>,
     pub plan: TensorPlan,
+    /// The library may report no error of a run.
+    pub silent: bool,
     pub findings: RunFindings,
     pub log: Scope,
 }
@@ -244,8 +269,16 @@ impl OpenVinoModel {
             property(c"INFERENCE_NUM_THREADS"),
             property(c"INFERENCE_PRECISION_HINT")
         ));
-        let findings = RunFindings::default();
-        let model = LoadedModel { name, network, plan, findings, log: log.clone() };
+        let silent = network.is_silent();
+        if silent {
+            log.warning(format_args!(
+                "model '{name}': with one thread OpenVINO reports no errors of runs with dynamic shapes, so that a run \
+                 which fails may return empty outputs; two threads (INFERENCE_NUM_THREADS, and a second core) cure it"
+            ));
+        }
+        // A block that such a run did not write would pass for an output.
+        let findings = RunFindings::new(!silent);
+        let model = LoadedModel { name, network, plan, silent, findings, log: log.clone() };
         Ok(Arc::clone(place.insert(Arc::new(model))))
     }
 }

@@ -154,7 +154,8 @@ impl Options {
         let gives = |key: &str| self.given.iter().any(|(given, _)| *given == key);
         if device == CPU {
             let instances = budget.instances.max(1);
-            let threads = budget.threads.max(1).saturating_mul(instances);
+            // With one the library reports no errors of runs with dynamic shapes.
+            let threads = budget.threads.saturating_mul(instances).max(2);
             match gives("PERFORMANCE_HINT") {
                 // The library chooses streams for so many runs at once.
                 true => all.push(("PERFORMANCE_HINT_NUM_REQUESTS", instances.to_string())),

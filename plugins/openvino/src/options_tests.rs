@@ -45,6 +45,12 @@ fn properties_follow_budget_and_parameters() {
 }
 
 #[test]
+fn two_threads_are_the_least() {
+    let all = read(&[], None).unwrap().properties("CPU", Budget { threads: 1, instances: 1 });
+    assert!(all.contains(&("INFERENCE_NUM_THREADS", "2".to_owned())), "{all:?}");
+}
+
+#[test]
 fn devices() {
     let plain = read(&[], None).unwrap();
     assert_eq!((plain.device_for(false), plain.device_for(true)), ("CPU", "AUTO"));

@@ -16,8 +16,8 @@ use trtserver_plugin_api::author::{Dtype, RequestedOutput};
 pub struct RequestedSlot {
     /// Position in the plan.
     pub at: usize,
-    /// Over a block of the host.
-    block: Option<Tensor>,
+    /// Address of the host's block that it is written to.
+    block: Option<usize>,
 }
 
 impl RunScratch {
@@ -64,13 +64,12 @@ impl RunScratch {
             }
             // SAFETY: the block is exclusive until the response is sent, and of this size.
             // `restore_outputs` takes it from the run before the next.
-            let tensor = unsafe {
+            unsafe {
                 let tensor = Tensor::over(self.run.library(), slot.handle, shape, data)?;
                 self.run.set_output(slot.handle.index, &tensor)?;
-                tensor
-            };
+            }
             self.bound.push(slot.handle.index);
-            self.requested[nth].block = Some(tensor);
+            self.requested[nth].block = Some(data.addr());
             blocks = true;
         }
         Ok(blocks)
@@ -87,6 +86,25 @@ impl RunScratch {
                 unsafe { self.run.set_output(index, own)? };
             }
             self.bound.pop();
+        }
+        Ok(())
+    }
+
+    /// Before a run whose errors the library may not report: outputs of the run before must not pass
+    /// for those of this one.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn empty_outputs(&mut self, model: &LoadedModel) -> Result<(), PluginFault> {
+        if !model.silent {
+            return Ok(());
+        }
+        for (own, declared) in self.own_outputs.iter_mut().zip(&model.signature.outputs) {
+            let Some(dims) = declared.dims.as_ref().filter(|dims| dims.contains(&-1)) else {
+                continue;
+            };
+            let mut shape: Vec<i64> = dims.iter().map(|&dim| dim.max(0)).collect();
+            own.set_shape(&mut shape)?;
         }
         Ok(())
     }
@@ -109,16 +127,13 @@ impl RunScratch {
             };
             let rows = model.plan.batching.then_some(rows);
             let mut buffer = [0; MAX_RANK];
-            if let Some(block) = &requested.block {
-                let rank = block.shape(&mut buffer).map_err(within)?;
-                let mut expected = [0; MAX_RANK];
-                let expected = shape::before_run(slot, rows, &mut expected);
-                if expected.is_none_or(|(shape, _)| shape != &buffer[..rank]) {
+            let tensor = self.run.output(slot.handle.index).map_err(within)?;
+            if let Some(block) = requested.block {
+                if !is_in_block(slot, rows, &tensor, block).map_err(within)? {
                     return Ok(false);
                 }
                 continue;
             }
-            let tensor = self.run.output(slot.handle.index).map_err(within)?;
             let rank = tensor.shape(&mut buffer).map_err(within)?;
             let shape = output_shape(slot, rows, &mut buffer, rank)
                 .map_err(within)
@@ -127,6 +142,22 @@ impl RunScratch {
         }
         Ok(true)
     }
+}
+
+/// Whether a run has written all of an output to the block: where its shape is another one, the
+/// library uses memory of its own and says nothing.
+fn is_in_block(
+    slot: &TensorSlot,
+    rows: Option<usize>,
+    tensor: &Tensor,
+    block: usize,
+) -> Result<bool, PluginFault> {
+    let (mut buffer, mut expected) = ([0; MAX_RANK], [0; MAX_RANK]);
+    let rank = tensor.shape(&mut buffer)?;
+    let (data, bytes) = tensor.data()?;
+    let expected = shape::before_run(slot, rows, &mut expected);
+    let fits = expected.is_some_and(|(shape, size)| shape == &buffer[..rank] && size == bytes);
+    Ok(fits && (bytes == 0 || data.addr() == block))
 }
 
 fn copy_output(

@@ -130,6 +130,7 @@ function_table! {
         c_int, OvShape, *mut c_void, *mut *mut OvTensor
     ) -> Status;
     tensor_shape = "ov_tensor_get_shape": fn(*const OvTensor, *mut OvShape) -> Status;
+    tensor_set_shape = "ov_tensor_set_shape": fn(*mut OvTensor, OvShape) -> Status;
     tensor_bytes = "ov_tensor_get_byte_size": fn(*const OvTensor, *mut usize) -> Status;
     tensor_data = "ov_tensor_data": fn(*const OvTensor, *mut *mut c_void) -> Status;
     tensor_free = "ov_tensor_free": fn(*mut OvTensor);

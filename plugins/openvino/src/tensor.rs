@@ -84,6 +84,17 @@ impl Tensor {
         }
     }
 
+    /// Gives a tensor in memory of the library another shape.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn set_shape(&mut self, shape: &mut [i64]) -> Result<(), PluginFault> {
+        let rank = i64::try_from(shape.len()).unwrap_or(i64::MAX);
+        let shape = OvShape { rank, dims: shape.as_mut_ptr() };
+        // SAFETY: the tensor is alive; the shape is copied during the call.
+        self.library.outcome(unsafe { (self.library.table.tensor_set_shape)(self.raw, shape) })
+    }
+
     /// Address and size of the elements.
     ///
     /// # Errors

@@ -63,8 +63,7 @@ fn formats(server: Server) -> Server {
 /// The only output of a model for two rows.
 #[track_caller]
 fn ask(server: &Running, model: &str, input: &str, width: usize, numbers: &[f64]) -> Value {
-    let input =
-        json!({ "name": input, "datatype": "FP32", "shape": [2, width], "data": numbers });
+    let input = json!({ "name": input, "datatype": "FP32", "shape": [2, width], "data": numbers });
     let body = json!({ "inputs": [input] }).to_string();
     let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
     assert_eq!(response.status, 200, "{model}: {}", response.text());
@@ -197,7 +196,10 @@ fn parameters_and_errors() {
         found["reason"].as_str().unwrap_or_default().to_owned()
     };
     for (model, expected) in [
-        ("graphics", "graphics/1/model.xml: device 'GPU' is not present; the devices that OpenVINO finds here are: CPU"),
+        (
+            "graphics",
+            "graphics/1/model.xml: device 'GPU' is not present; the devices that OpenVINO finds here are: CPU",
+        ),
         ("streams", "parameter 'NUM_STREAMS' is 'several', expected a number, AUTO or NUMA"),
         ("kind", "KIND_GPU"),
         ("weightless", "weightless/1/model.xml: the weights are missing: there is no file"),

@@ -77,7 +77,7 @@ fn parameters_reach_the_library() {
     let mut spec = addsub();
     (spec.threads, spec.instances) = (1, 1);
     load(&backend, &spec).unwrap();
-    assert!(session.logged("device CPU, 1 streams, 1 threads, precision f32"));
+    assert!(session.logged("device CPU, 1 streams, 2 threads, precision f32"));
     let spec = addsub().parameter("HINT_BF16", "YES").parameter("ENABLE_BATCH_PADDING", "YES");
     // Processors without bfloat16 refuse it, with the library's words.
     if let Err(failure) = load(&backend, &spec) {

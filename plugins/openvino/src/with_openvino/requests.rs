@@ -178,3 +178,27 @@ fn requests_that_do_not_fit_are_refused() {
         assert!(refused.contains(expected), "{refused}");
     }
 }
+
+/// With one thread OpenVINO reports no error of a run with dynamic shapes, and writes no outputs. Those
+/// of the run before must not be returned.
+#[test]
+fn a_run_that_fails_fails_its_request_with_any_number_of_threads() {
+    let (session, backend) = start(&[]);
+    let zeros = bytes(&[0f32; 48]);
+    for threads in ["1", "2"] {
+        let spec = addsub().parameter("INFERENCE_NUM_THREADS", threads);
+        let model = load(&backend, &spec).unwrap();
+        let (request, all) = rows(3.0, 2);
+        expect_addsub(&model.one(both(request.clone())), &all);
+        let apart = Request::new(2)
+            .input("INPUT0", dtype::FP32, &[2, 16], &zeros[..128])
+            .input("INPUT1", dtype::FP32, &[3, 16], &zeros)
+            .request_output("OUTPUT0");
+        let refused = model.one(apart.unchecked()).result.unwrap_err().text;
+        assert!(refused.starts_with("model 'M'"), "{refused}");
+        expect_addsub(&model.one(both(request)), &all);
+    }
+    assert!(
+        session.logged("with one thread OpenVINO reports no errors of runs with dynamic shapes")
+    );
+}
