@@ -4,10 +4,11 @@ use crate::instance::RunScratch;
 use crate::model::LoadedModel;
 use crate::network::TensorSlot;
 use crate::tensor::Tensor as OvTensor;
+use crate::types::find_wide_number;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::inputs::accept_shape;
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::types::type_size;
+use trtserver_framework::types::{type_name, type_size};
 use trtserver_plugin_api::author::{Request, Tensor};
 
 impl RunScratch {
@@ -53,7 +54,12 @@ impl RunScratch {
         };
         // SAFETY: the host's memory is valid until the request is released, gathered memory until
         // `clear`; each run is given all inputs anew. The library only reads inputs.
-        unsafe { self.bind_input(slot, shape, data) }
+        unsafe {
+            if bytes > 0 {
+                expect_narrow(model, slot, std::slice::from_raw_parts(data, bytes))?;
+            }
+            self.bind_input(slot, shape, data)
+        }
     }
 
     /// # Errors
@@ -73,6 +79,25 @@ impl RunScratch {
             self.run.set_input(slot.handle.index, &tensor)
         }
         .map_err(|fault| fault.within(format_args!("input '{}'", slot.name)))
+    }
+}
+
+/// # Errors
+/// The library would compute with other numbers.
+pub fn expect_narrow(
+    model: &LoadedModel,
+    slot: &TensorSlot,
+    data: &[u8],
+) -> Result<(), PluginFault> {
+    match find_wide_number(slot.dtype, data) {
+        None => Ok(()),
+        Some(number) => Err(PluginFault::invalid(format!(
+            "input '{}' for model '{}' has the number {number}, and OpenVINO computes {} in 32 bits: only numbers from \
+             -2147483648 to 2147483647 are exact",
+            slot.name,
+            model.name,
+            type_name(slot.dtype)
+        ))),
     }
 }
 

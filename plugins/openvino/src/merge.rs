@@ -3,7 +3,7 @@
 //! All requests are checked first. If one is invalid, if their shapes differ, or if the run fails,
 //! each request is executed by itself and gets its own error.
 
-use crate::inputs::is_aligned;
+use crate::inputs::{expect_narrow, is_aligned};
 use crate::instance::RunScratch;
 use crate::model::LoadedModel;
 use trtserver_framework::fault::PluginFault;
@@ -35,6 +35,7 @@ impl RunScratch {
             if !data.is_empty() && !is_aligned(data, slot) {
                 return Err(PluginFault::internal("a gathered block is not aligned"));
             }
+            expect_narrow(model, slot, data)?;
             // SAFETY: the host's block is valid until the batch is finished, which is after the
             // run; the library only reads inputs.
             unsafe { self.bind_input(slot, shape, data.as_ptr().cast_mut())? };

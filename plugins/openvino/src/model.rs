@@ -7,17 +7,18 @@ use crate::device::{CPU, expect_present};
 use crate::instance::OpenVinoInstance;
 use crate::library::OpenVino;
 use crate::model_file::ModelFile;
-use crate::network::{Network, Signature, TensorPlan};
+use crate::network::{DeclaredTensor, Network, Signature, TensorPlan};
 use crate::options::{Budget, Options};
 use crate::reshape::wanted_shapes;
 use crate::row_probe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use trtserver_framework::check::check_tensors;
+use trtserver_framework::check::{Element, TensorDeclaration, check_tensors};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files;
+use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Error, Model, ModelContext, Scope};
 
 /// Server setting: the folder for compiled models.
@@ -275,6 +276,10 @@ impl OpenVinoModel {
                 "model '{name}': with one thread OpenVINO reports no errors of runs with dynamic shapes, so that a run \
                  which fails may return empty outputs; two threads (INFERENCE_NUM_THREADS, and a second core) cure it"
             ));
+        }
+        let is_double = |tensor: &DeclaredTensor| tensor.element() == Element::Known(dtype::FP64);
+        if network.signature.inputs.iter().any(is_double) {
+            log.warning(format_args!("model '{name}': OpenVINO computes FP64 in FP32"));
         }
         // A block that such a run did not write would pass for an output.
         let findings = RunFindings::new(!silent);

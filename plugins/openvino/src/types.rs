@@ -42,6 +42,26 @@ pub fn from_dtype(dtype: u32) -> Option<i32> {
     ROWS.iter().find(|(_, own)| *own == dtype).map(|(number, _)| *number)
 }
 
+/// The first number of an input that the library would change: it computes integers of 64 bits in 32.
+pub fn find_wide_number(dtype: u32, data: &[u8]) -> Option<String> {
+    let numbers = data.chunks_exact(8).map(|bytes| {
+        let mut own = [0; 8];
+        own.copy_from_slice(bytes);
+        own
+    });
+    match dtype {
+        dtype::INT64 => {
+            let mut numbers = numbers.map(i64::from_le_bytes);
+            numbers.find(|number| i32::try_from(*number).is_err()).map(|number| number.to_string())
+        }
+        dtype::UINT64 => {
+            let mut numbers = numbers.map(u64::from_le_bytes);
+            numbers.find(|number| i32::try_from(*number).is_err()).map(|number| number.to_string())
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 #[path = "types_tests.rs"]
 mod tests;

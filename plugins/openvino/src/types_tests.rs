@@ -26,3 +26,20 @@ fn other_types_are_named() {
         assert!(name.contains(expected), "{name}");
     }
 }
+
+#[test]
+fn numbers_that_need_more_than_32_bits_are_found() {
+    let signed = |all: &[i64]| all.iter().flat_map(|own| own.to_le_bytes()).collect::<Vec<_>>();
+    for (all, expected) in [
+        (&[0, -1, 2_147_483_647, -2_147_483_648][..], None),
+        (&[1, 2_147_483_648], Some("2147483648")),
+        (&[-2_147_483_649], Some("-2147483649")),
+        (&[], None),
+    ] {
+        assert_eq!(find_wide_number(dtype::INT64, &signed(all)).as_deref(), expected);
+        assert_eq!(find_wide_number(dtype::FP64, &signed(all)), None);
+    }
+    assert_eq!(find_wide_number(dtype::UINT64, &signed(&[3, 2_147_483_647])), None);
+    let found = find_wide_number(dtype::UINT64, &signed(&[-1]));
+    assert_eq!(found.as_deref(), Some("18446744073709551615"));
+}

@@ -96,6 +96,27 @@ fn every_type_is_unchanged() {
     assert!(refused.contains("strings, which OpenVINO's C interface cannot return"), "{refused}");
 }
 
+#[test]
+fn numbers_that_the_library_would_change_are_refused() {
+    let (_session, backend) = start(&[]);
+    let spec = model("identity_int64", "model.onnx")
+        .max_batch_size(8)
+        .input("INPUT0", dtype::INT64, &[-1])
+        .output("OUTPUT0", dtype::INT64, &[-1]);
+    let model = load(&backend, &spec).unwrap();
+    let ask = |number: i64| {
+        let request = Request::new(1).input("INPUT0", dtype::INT64, &[1, 1], &number.to_le_bytes());
+        request.request_output("OUTPUT0")
+    };
+    // In one run, and by themselves.
+    for outcomes in [model.run(&[ask(7), ask(1 << 40)]), model.run(&[ask(1 << 40)])] {
+        let refused = outcomes.last().unwrap().result.as_ref().unwrap_err();
+        let expected = "has the number 1099511627776, and OpenVINO computes TYPE_INT64 in 32 bits";
+        assert!(refused.text.contains(expected), "{refused:?}");
+    }
+    assert_eq!(model.one(ask(-7)).result, Ok(()));
+}
+
 /// How many outputs there are depends on the values: no block of the host can be written.
 #[test]
 fn outputs_of_unknown_shape() {
