@@ -38,11 +38,13 @@ fn read(path: &str) -> Vec<u8> {
     fs::read(root().join("tests/models").join(path)).expect("a file")
 }
 
-/// Models in every format, most of them without a configuration.
+/// Models in every format, most of them without a configuration. The start line of v1.x would
+/// complete them with batches of one row.
 fn formats(server: Server) -> Server {
     let backend = "backend: \"openvino\"";
     server
         .flag("--strict-model-config=false")
+        .flag("--backend-config=openvino,default-max-batch-size=8")
         .copy_model("examples/models/digits")
         .copy_model("examples/models-openvino/digits_openvino")
         .copy_model("tests/models/openvino/lite")
