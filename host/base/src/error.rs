@@ -3,6 +3,11 @@
 //! `net` maps codes to HTTP and gRPC statuses.
 
 use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// What a refused client is advised to wait unless the error says it, in seconds (`Retry-After`).
+const RETRY_AFTER_SECS: u32 = 1;
 
 /// Error codes, the same for both protocol generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +23,8 @@ pub enum Code {
     AlreadyExists,
     /// The client cancelled the request.
     Cancelled,
-    /// A limit on memory: the client may try later, or send less.
+    /// A limit on memory, or the request would wait too long: the client may try later, or send
+    /// less.
     ResourceExhausted,
     /// The client sent the request too slowly.
     RequestTimeout,
@@ -61,13 +67,29 @@ pub struct Error {
     pub message: String,
     /// The backend reports that the instance which sends this cannot execute any more.
     pub model_broken: bool,
+    /// Refused early: when it is worth to try again, in milliseconds.
+    pub retry_after_ms: Option<NonZeroU32>,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), model_broken: false }
+        Self { code, message: message.into(), model_broken: false, retry_after_ms: None }
+    }
+
+    /// RESOURCE_EXHAUSTED for a request that may be sent again after `wait`.
+    pub fn retry_later(message: impl Into<String>, wait: Duration) -> Self {
+        // Rounded up: a client that comes back earlier is refused again.
+        let ms = u32::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+        let retry_after_ms = Some(NonZeroU32::new(ms).unwrap_or(NonZeroU32::MIN));
+        Self { retry_after_ms, ..Self::new(Code::ResourceExhausted, message) }
+    }
+
+    /// The value of `Retry-After`, if the client may try later.
+    pub fn retry_after_secs(&self) -> Option<u32> {
+        (self.code == Code::ResourceExhausted)
+            .then(|| self.retry_after_ms.map_or(RETRY_AFTER_SECS, |ms| ms.get().div_ceil(1000)))
     }
 
     pub fn internal(message: impl Into<String>) -> Self {
@@ -98,3 +120,7 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! HTTP and gRPC status of a v2 error (docs/protocol/v2.md §1.3).
 
 use http::StatusCode;
+use tonic::metadata::MetadataMap;
 use trtserver_base::error::{Code, Error};
 
 /// HTTP status of a v2 error.
@@ -13,9 +14,16 @@ pub fn to_grpc_code(code: Code) -> tonic::Code {
     row(code).0
 }
 
+/// In the trailers of a call that may be made again: after how many milliseconds.
+pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
+
 /// A v2 error as tonic carries it.
 pub fn to_grpc_status(error: Error) -> tonic::Status {
-    tonic::Status::new(to_grpc_code(error.code), error.message)
+    let code = to_grpc_code(error.code);
+    let Some(ms) = error.retry_after_ms else { return tonic::Status::new(code, error.message) };
+    let mut metadata = MetadataMap::new();
+    metadata.insert(RETRY_PUSHBACK, ms.get().into());
+    tonic::Status::with_metadata(code, error.message, metadata)
 }
 
 fn row(code: Code) -> (tonic::Code, StatusCode) {

@@ -21,3 +21,15 @@ fn status_numbers() {
         );
     }
 }
+
+#[test]
+fn calls_that_may_be_made_again_say_when() {
+    let wait = std::time::Duration::from_micros(1500);
+    for (error, expected) in
+        [(Error::retry_later("busy", wait), Some("2")), (Error::unavailable("full"), None)]
+    {
+        let status = to_grpc_status(error);
+        let found = status.metadata().get(RETRY_PUSHBACK).map(|value| value.to_str().unwrap());
+        assert_eq!(found, expected, "{status:?}");
+    }
+}

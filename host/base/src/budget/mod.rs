@@ -29,8 +29,6 @@ use waiters::BudgetWaiters;
 pub const SMALL: usize = 64 << 10;
 /// How long a request waits for memory before it is refused.
 pub const MAX_WAIT: Duration = Duration::from_millis(250);
-/// What a refused client is advised to wait, in seconds (`Retry-After`).
-pub const RETRY_AFTER_SECS: u32 = 1;
 
 /// Process-wide: every tensor is drawn from it where it is allocated, also in functions that
 /// backends call.

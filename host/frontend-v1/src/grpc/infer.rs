@@ -127,7 +127,8 @@ fn read_or_defer(
 /// The response to the one request of a call, and whether sizes in it are per batch item.
 ///
 /// # Errors
-/// The call's deadline has passed. Every other failure is in the response.
+/// The call's deadline has passed, or the request was refused early. Every other failure is in the
+/// response.
 async fn respond(
     ctx: &FrontendContext,
     begun: InferStart,
@@ -146,6 +147,10 @@ async fn respond(
         Ok(done) => Ok((succeeded(ctx, done, MAX_MESSAGE), per_item)),
         Err(failure) => {
             deadline::check_deadline(deadline_ns)?;
+            // Neither for this, which balancers shall see.
+            if failure.error.retry_after_ms.is_some() {
+                return Err(status_code::to_grpc_status(failure.error));
+            }
             Ok((failed_response(ctx, &failure), per_item))
         }
     }

@@ -4,7 +4,6 @@ use crate::{header_text, request_status};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use std::sync::Arc;
-use trtserver_base::budget::RETRY_AFTER_SECS;
 use trtserver_base::error::{Code, Error};
 use trtserver_config::ServerSettings;
 use trtserver_proto::v1::RequestStatus;
@@ -23,8 +22,8 @@ const NV_INFER_RESPONSE: HeaderName = HeaderName::from_static("nv-inferresponse"
 /// A v1 response before it is encoded: HTTP status, v1 request status, and body.
 pub struct V1Response {
     pub code: StatusCode,
-    /// The client may try later.
-    retry_after: bool,
+    /// The client may try later: in so many seconds.
+    retry_after: Option<u32>,
     content_type: HeaderValue,
     status: RequestStatus,
     /// The value of NV-InferResponse.
@@ -41,7 +40,7 @@ impl V1Response {
     pub fn success(settings: &ServerSettings, request_id: u64, content_type: HeaderValue) -> Self {
         Self {
             code: StatusCode::OK,
-            retry_after: false,
+            retry_after: None,
             content_type,
             status: request_status::success_status(settings, request_id),
             infer_response: None,
@@ -58,14 +57,14 @@ impl V1Response {
         request_id: u64,
         content_type: HeaderValue,
     ) -> Self {
-        let (code, retry_after) = match error.code {
-            Code::ResourceExhausted => (StatusCode::TOO_MANY_REQUESTS, true),
-            Code::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, false),
-            _ => (StatusCode::BAD_REQUEST, false),
+        let code = match error.code {
+            Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            _ => StatusCode::BAD_REQUEST,
         };
         Self {
             code,
-            retry_after,
+            retry_after: error.retry_after_secs(),
             status: request_status::shorten_status(request_status::failure_status(
                 settings, error, request_id,
             )),
@@ -85,8 +84,8 @@ impl V1Response {
         *headers = self.reused_headers;
         headers.clear();
         headers.insert(CONTENT_TYPE, self.content_type);
-        if self.retry_after {
-            headers.insert(RETRY_AFTER, RETRY_AFTER_SECS.into());
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
         }
         // The text printer writes ASCII, which is always a valid header value.
         if let Ok(value) = HeaderValue::try_from(header_text::format_status(&self.status)) {

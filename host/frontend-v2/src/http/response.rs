@@ -2,8 +2,7 @@
 
 use super::management_json;
 use http::{HeaderValue, Response, StatusCode, header};
-use trtserver_base::budget::RETRY_AFTER_SECS;
-use trtserver_base::error::{Code, Error};
+use trtserver_base::error::Error;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::status_code;
 
@@ -35,8 +34,8 @@ pub fn plain_failure(error: &Error) -> Response<ResponseBody> {
 
 fn refusal(error: &Error, response: Response<ResponseBody>) -> Response<ResponseBody> {
     let mut response = with_status(status_code::to_http_status(error.code), response);
-    if error.code == Code::ResourceExhausted {
-        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
+    if let Some(seconds) = error.retry_after_secs() {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }

@@ -168,8 +168,8 @@ impl ResponseBuilder {
     }
 
     fn out_of_memory(&self, error: Error) -> Error {
-        let Error { code, message, model_broken } = error;
-        Error { code, model_broken, ..self.error(message) }
+        let message = self.error(error.message).message;
+        Error { message, ..error }
     }
 
     /// Adopts memory of a child process as an output.

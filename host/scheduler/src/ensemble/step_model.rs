@@ -40,5 +40,6 @@ pub trait StepModels: Send + Sync {
 
 /// Names the ensemble in an error of one of its steps.
 pub fn in_ensemble(ensemble: &str, e: Error) -> Error {
-    Error::new(e.code, format!("in ensemble '{ensemble}', {}", e.message))
+    let message = format!("in ensemble '{ensemble}', {}", e.message);
+    Error { message, model_broken: false, ..e }
 }

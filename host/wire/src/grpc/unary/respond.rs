@@ -4,6 +4,7 @@ use super::sizes::{MAX_MESSAGE, PREFIX};
 use crate::chunks;
 use crate::chunks::Chunks;
 use crate::grpc::body::{GrpcBody, MESSAGE, STATUS};
+use crate::status_code::RETRY_PUSHBACK;
 use bytes::{BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use prost::Message;
@@ -11,6 +12,7 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, k
 use tonic::Status;
 
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const PUSHBACK: HeaderName = HeaderName::from_static(RETRY_PUSHBACK);
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
 /// A successful response: `head` is the message without its `payloads`, which follow as elements of
@@ -76,10 +78,12 @@ pub fn refuse_call(status: &Status) -> http::Response<GrpcBody> {
     {
         headers.insert(MESSAGE, message);
     }
-    if let Some(accept) = status.metadata().get("grpc-accept-encoding")
-        && let Ok(value) = HeaderValue::from_bytes(accept.as_bytes())
-    {
-        headers.insert(ACCEPT, value);
+    for name in [ACCEPT, PUSHBACK] {
+        if let Some(value) = status.metadata().get(name.as_str())
+            && let Ok(value) = HeaderValue::from_bytes(value.as_bytes())
+        {
+            headers.insert(name, value);
+        }
     }
     response
 }
