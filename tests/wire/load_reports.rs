@@ -82,26 +82,35 @@ fn trailers_and_streams_have_reports() {
     }
 }
 
-/// The trailers of a gRPC call.
-async fn trailers(address: &str, path: &str, message: Vec<u8>, asks: bool) -> HeaderMap {
+/// The trailers of a gRPC call, and what its body has. A call without a body has its trailers in its
+/// headers.
+pub async fn end_of_call(
+    address: &str,
+    path: &str,
+    message: Vec<u8>,
+    format: Option<&str>,
+) -> (HeaderMap, Bytes) {
     let socket = TcpStream::connect(address).await.expect("a connection");
     let (mut sender, connection) = h2::client::handshake(socket).await.expect("HTTP/2");
     tokio::spawn(connection);
     let mut call = Request::post(format!("http://{address}{path}"))
         .header("te", "trailers")
         .header("content-type", "application/grpc");
-    if asks {
-        call = call.header(FORMAT, "bin");
+    if let Some(format) = format {
+        call = call.header(FORMAT, format);
     }
     let call = call.body(()).expect("a request");
     let (response, mut body) = sender.send_request(call, false).expect("a stream");
     body.send_data(Bytes::from(message), true).expect("a message");
-    let mut response = response.await.expect("a response").into_body();
+    let (head, mut response) = response.await.expect("a response").into_parts();
+    let mut received = Vec::new();
     while let Some(data) = response.data().await {
-        let length = data.expect("a message").len();
-        response.flow_control().release_capacity(length).expect("a window");
+        let data = data.expect("a message");
+        response.flow_control().release_capacity(data.len()).expect("a window");
+        received.extend_from_slice(&data);
     }
-    response.trailers().await.expect("the end").unwrap_or_default()
+    let trailers = response.trailers().await.expect("the end").unwrap_or(head.headers);
+    (trailers, received.into())
 }
 
 #[test]
@@ -117,7 +126,9 @@ fn trailers_have_binary_reports() {
         ];
         for (path, message) in calls {
             for (asks, expected) in [(true, true), (false, unasked)] {
-                let found = runtime.block_on(trailers(server.grpc(), path, message.clone(), asks));
+                let format = asks.then_some("bin");
+                let call = end_of_call(server.grpc(), path, message.clone(), format);
+                let (found, _) = runtime.block_on(call);
                 let report = found.get("endpoint-load-metrics-bin");
                 assert_eq!(report.is_some(), expected, "{flag} {path} {asks}: {found:?}");
                 let Some(report) = report else { continue };

@@ -31,6 +31,7 @@ mod instance_groups;
 mod invalid_scheduling;
 mod isolation;
 mod kserve;
+mod late_requests;
 mod lifecycle;
 mod load_limits;
 mod load_reports;

@@ -70,6 +70,7 @@ pub fn build_settings(
         strict_readiness: v.bool("strict-readiness")?,
         load_reports: load_report_mode(v)?,
         queue_wait_target: Duration::from_millis(v.number("queue-wait-target-ms")?),
+        refuse_late_requests: v.bool("refuse-late-requests")?,
         allow_profiling: v.bool("allow-profiling")?,
         ready_models: ready_models(flags, v)?,
         log: log_settings(flags, v, env)?,

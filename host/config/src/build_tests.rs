@@ -25,6 +25,7 @@ fn defaults() -> ServerSettings {
         drain_delay: Duration::ZERO,
         load_reports: LoadReportMode::OnRequest,
         queue_wait_target: Duration::from_millis(100),
+        refuse_late_requests: false,
         strict_readiness: true,
         allow_profiling: false,
         ready_models: vec![],
@@ -203,7 +204,8 @@ fn flags_become_settings() {
         ("--model-store=/m --log-file=/l", |s| s.log.file = Some("/l".into())),
         ("--model-store=/m --load-reports=always", |s| s.load_reports = LoadReportMode::Always),
         ("--model-store=/m --load-reports=off", |s| s.load_reports = LoadReportMode::Off),
-        ("--model-store=/m --queue-wait-target-ms=5", |s| {
+        ("--model-store=/m --refuse-late-requests --queue-wait-target-ms=5", |s| {
+            s.refuse_late_requests = true;
             s.queue_wait_target = Duration::from_millis(5);
         }),
         ("--model-store=/m --access-log=-", |s| s.access_log = Some("-".into())),

@@ -42,6 +42,8 @@ pub struct ServerSettings {
     pub load_reports: LoadReportMode,
     /// The wait in a queue that is still good.
     pub queue_wait_target: Duration,
+    /// Requests that would wait too long are refused at once.
+    pub refuse_late_requests: bool,
     /// v1 clients may start and stop the CUDA profiler.
     pub allow_profiling: bool,
     /// The models that strict readiness looks at; empty: all.

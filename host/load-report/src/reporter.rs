@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use trtserver_base::clock::now_ns;
 use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_models::{ModelTable, ModelVersion, OpenVersion};
 use trtserver_proto::v2::ModelConfig;
@@ -110,7 +111,7 @@ impl LoadReporter {
         // Ensembles have none; their steps are models themselves.
         let instances = served.scheduler.instances();
         let wait = instances.map_or(Duration::ZERO, |instances| {
-            served.stats.predicted_wait(&counters, waiting, instances)
+            served.stats.service_estimate(now_ns(), instances).wait(waiting, instances)
         });
         let target = queue_timeout(&served.config).unwrap_or(self.wait_target);
         let earlier = last.and_then(|last| last.versions.get(&key)).copied().unwrap_or(now);

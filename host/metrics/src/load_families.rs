@@ -3,6 +3,7 @@
 
 use super::family::{FamilyBuilder, Labels};
 use prometheus::proto::MetricFamily;
+use trtserver_base::clock::now_ns;
 use trtserver_base::stats::VersionCounters;
 use trtserver_load_report::{LoadReport, queue_timeout};
 use trtserver_models::OpenVersion;
@@ -45,7 +46,8 @@ impl LoadFamilies {
         self.pending.put(labels, (waiting + followers) as f64);
         self.in_flight.put(labels, (waiting + followers) as f64 + counters.executing() as f64);
         let Some(instances) = served.scheduler.instances() else { return };
-        let wait = served.stats.predicted_wait(counters, waiting, instances).as_secs_f64();
+        let estimate = served.stats.service_estimate(now_ns(), instances);
+        let wait = estimate.wait(waiting, instances).as_secs_f64();
         self.wait.put(labels, wait);
         if let Some(timeout) = queue_timeout(&served.config) {
             self.saturation.put(labels, wait / timeout.as_secs_f64());

@@ -11,6 +11,13 @@ pub enum CorrelationId {
     Text(String),
 }
 
+impl CorrelationId {
+    /// The request is of a sequence.
+    pub fn is_some(&self) -> bool {
+        !matches!(self, Self::None | Self::Number(0)) && *self != Self::Text(String::new())
+    }
+}
+
 /// Writes the id as error messages show it.
 impl fmt::Display for CorrelationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,6 +19,7 @@ mod conflict_log;
 mod delay_hook;
 pub mod ensemble;
 pub mod inline;
+mod late_refusal;
 pub mod limiter;
 mod null_errors;
 mod queue;
@@ -27,6 +28,7 @@ mod response_order;
 
 pub use assembler::{CorrelationControl, FlagControl, SequenceControls};
 pub use ensemble::Ensemble;
+pub use late_refusal::{LateArrival, WaitLimit};
 pub use queue::{RequestBatch, RequestQueue, SchedulingPolicy};
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Errors of requests that leave the queue without being executed.
 
 use super::batcher::QueueRefusal;
+use super::late_refusal::{LateArrival, WaitLimit};
 use trtserver_base::error::{Code, Error};
 use trtserver_base::stats::FailureReason;
 use trtserver_request::InferRequest;
@@ -64,6 +65,25 @@ pub fn refusal_error(refusal: QueueRefusal, request: &InferRequest) -> (Error, F
             FailureReason::Refused,
         ),
     }
+}
+
+/// Names the model, the predicted wait and the limit, and when to try again.
+pub fn late_error(late: &LateArrival, request: &InferRequest) -> Error {
+    let LateArrival { wait, limit, kind } = late;
+    let (id, m) = (request.error_prefix(), &request.context().signature.model);
+    let limit_ms = limit.as_millis();
+    let exceeded = match kind {
+        WaitLimit::Target => format!("the target of {limit_ms} ms (--queue-wait-target-ms)"),
+        WaitLimit::Timeout => format!("its timeout of {limit_ms} ms"),
+        WaitLimit::Deadline => {
+            format!("its deadline in {limit_ms} ms, which includes the execution")
+        }
+    };
+    let wait_ms = wait.as_millis();
+    let text = format!(
+        "{id}model '{m}' is busy: the request would wait {wait_ms} ms in its queue, beyond {exceeded}; send it again later"
+    );
+    Error::retry_later(text, *wait)
 }
 
 #[cfg(test)]

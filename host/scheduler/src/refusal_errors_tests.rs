@@ -43,3 +43,23 @@ fn clients_of_v1_get_its_texts() {
         assert_eq!(refusal_error(refusal, &request(id, wording)).0.message, text);
     }
 }
+
+#[test]
+fn late_requests_are_told_wait_limit_and_when_to_try_again() {
+    let ms = std::time::Duration::from_millis;
+    for (kind, wait, limit, says, retry) in [
+        (WaitLimit::Target, 1500, 100, "beyond the target of 100 ms (--queue-wait-target-ms);", 2),
+        (WaitLimit::Timeout, 60, 50, "beyond its timeout of 50 ms;", 1),
+        (WaitLimit::Deadline, 50, 50, "beyond its deadline in 50 ms, which includes", 1),
+    ] {
+        let late = LateArrival { wait: ms(wait), limit: ms(limit), kind };
+        let request = request("7", ErrorWording::V2);
+        let error = late_error(&late, &request);
+        let begin = format!("[request id: 7] model 'm' is busy: the request would wait {wait} ms");
+        let text = &error.message;
+        assert!(text.starts_with(&begin) && text.contains(says), "{text}");
+        assert_eq!(error.code, Code::ResourceExhausted);
+        let retry_ms = error.retry_after_ms.map(|ms| u64::from(ms.get()));
+        assert_eq!((retry_ms, error.retry_after_secs()), (Some(wait), Some(retry)));
+    }
+}

@@ -14,6 +14,7 @@ use trtserver_isolation::ProcessLauncher;
 use trtserver_model_config::{MachineFacts, MachineGpu};
 use trtserver_model_files::ROOTS_SETTING;
 use trtserver_model_store::{BareSettings, ModelRepositories, StoreLocation, StoreSettings};
+use trtserver_models::LateRequests;
 use trtserver_models::lifecycle::{ModelControl, ModelLoader, StartupReport};
 use trtserver_models::limiter::{RateLimiter, ResourceCount};
 use trtserver_models::load_limits::{LoadLimits, instance_limit};
@@ -152,6 +153,10 @@ pub fn create_loader(
         batch_numbers: Arc::default(),
         limiter: settings.rate_limit.as_ref().map(create_limiter),
         fair: settings.fairness.is_some(),
+        late_requests: LateRequests {
+            refused: settings.refuse_late_requests,
+            target: settings.queue_wait_target,
+        },
     })
 }
 

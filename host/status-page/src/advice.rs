@@ -1,7 +1,7 @@
 //! What to change in the configuration of a model, in words: a pure function of its recent counters.
 
 use crate::counters::VersionTotals;
-use trtserver_base::stats::CLOSE_REASONS;
+use trtserver_base::stats::{CLOSE_REASONS, FAILURE_REASONS, FailureReason};
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
@@ -25,6 +25,7 @@ pub struct ObservedModel<'a> {
 pub fn advise(model: &ObservedModel<'_>) -> Vec<String> {
     let rules = [
         rejections,
+        late_requests,
         late_batches,
         small_batches,
         short_queue,
@@ -81,6 +82,17 @@ fn rejections(model: &ObservedModel<'_>) -> Option<String> {
         format!(
             "{rejected} requests were rejected: {limit}. Add instances (instance_group.count), raise the limit, or send \
              less."
+        )
+    })
+}
+
+fn late_requests(model: &ObservedModel<'_>) -> Option<String> {
+    let at = FAILURE_REASONS.iter().position(|(reason, _)| *reason == FailureReason::Late)?;
+    let late = model.recent.failures[at];
+    (late > 0).then(|| {
+        format!(
+            "{late} requests were refused on arrival, since they would have waited too long. Add instances \
+             (instance_group.count) or servers, or send less."
         )
     })
 }

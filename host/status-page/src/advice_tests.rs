@@ -55,12 +55,14 @@ fn failures_are_told_with_what_to_do() {
     let stats = VersionStats::new(1);
     stats.failure(0, 5, FailureReason::Rejected, false);
     stats.failure(0, 5, FailureReason::Refused, false);
+    stats.failure(0, 5, FailureReason::Late, false);
     let recent = VersionTotals::read(&stats.snapshot(), None);
     let config = config("dynamic_batching { default_queue_policy { max_queue_size: 4 } }");
     let advice = advise(&ObservedModel { config: &config, recent: &recent, instances: Some(1) });
-    assert_eq!(advice.len(), 2, "{advice:?}");
+    assert_eq!(advice.len(), 3, "{advice:?}");
     assert!(
         advice[0].starts_with("1 requests were rejected: the queue is full at max_queue_size 4")
     );
-    assert!(advice[1].starts_with("1 requests were refused"));
+    assert!(advice[1].starts_with("1 requests were refused on arrival"));
+    assert!(advice[2].starts_with("1 requests were refused"));
 }

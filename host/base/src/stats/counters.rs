@@ -84,7 +84,7 @@ pub struct VersionCounters {
     /// Milliseconds since the epoch, 0 = never.
     pub last_inference_ms: u64,
     /// In the order of [`super::FAILURE_REASONS`].
-    pub failures: [u64; 4],
+    pub failures: [u64; super::FAILURE_REASONS.len()],
     /// Requests answered without an execution of their own, and how long they were looked up.
     pub cache_hit: DurationSum,
     /// Executed requests that were looked up before, and how long look-up and insertion took.

@@ -20,15 +20,15 @@ pub use latency::{
     FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, LatencySummaries,
 };
 pub use quantiles::RecentDurations;
+pub use service_time::ServiceEstimate;
 
 use crate::clock::{now_ns, wall_ms};
 use latency::LatencyHistograms;
 use parking_lot::{Mutex, MutexGuard};
-use service_time::ServiceTime;
+use service_time::{ExecutedWork, ServiceTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Why a request failed, as the metrics name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,17 +40,20 @@ pub enum FailureReason {
     Backend,
     /// Everything else.
     Other,
+    /// It would have waited too long in its queue, and was not queued (`--refuse-late-requests`).
+    Late,
     /// Refused before it was queued, e.g. for a wrong shape. Not a failure for metrics and v2
     /// statistics, as in Triton; one for v1, as in TRTIS.
     Refused,
 }
 
 /// The reasons that the metrics show as failures.
-pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
+pub const FAILURE_REASONS: [(FailureReason, &str); 5] = [
     (FailureReason::Rejected, "REJECTED"),
     (FailureReason::Canceled, "CANCELED"),
     (FailureReason::Backend, "BACKEND"),
     (FailureReason::Other, "OTHER"),
+    (FailureReason::Late, "LATE"),
 ];
 
 /// What became of a response of a decoupled model.
@@ -307,16 +310,23 @@ impl VersionStats {
         }
     }
 
-    /// How long a request that is queued now will wait behind `waiting` requests.
-    pub fn predicted_wait(
-        &self,
-        counters: &VersionCounters,
-        waiting: usize,
-        instances: usize,
-    ) -> Duration {
-        let request = self.service_time.estimate_ns(now_ns(), counters);
-        let ns = request * waiting as f64 / instances.max(1) as f64;
-        Duration::from_nanos(ns as u64)
+    /// What the executions of the last second or more have taken, to predict how long requests
+    /// wait. Sums the counters about once a second; otherwise it reads a few atomics.
+    pub fn service_estimate(&self, now_ns: u64, instances: usize) -> ServiceEstimate {
+        self.service_time.estimate(now_ns, instances, || self.executed_work())
+    }
+
+    fn executed_work(&self) -> ExecutedWork {
+        let mut sum = self.before.as_ref().map(|before| before.executed_work()).unwrap_or_default();
+        for shard in &self.shards {
+            let counters = shard.lock();
+            let requests = counters.requests.values().map(|r| r.success.count).sum::<u64>();
+            sum.busy_ns += counters.execution_ns();
+            sum.executions += counters.execution_count;
+            // A shard counts its hits as successes, too.
+            sum.requests += requests.saturating_sub(counters.cache_hit.count);
+        }
+        sum
     }
 
     /// A cancelled request ended, before or during its execution.

@@ -22,6 +22,7 @@ use super::unchanged_versions::UnchangedVersions;
 use super::version_builder::{CompletedVersion, VersionBuilder};
 use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
+use crate::late_requests::LateRequests;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,6 +91,7 @@ pub struct ModelLoader {
     pub limiter: Option<Arc<RateLimiter>>,
     /// Clients are served in turn.
     pub fair: bool,
+    pub late_requests: LateRequests,
 }
 
 /// What a load of one model starts from.
@@ -448,6 +450,7 @@ impl ModelLoader {
             responses: models.response_store().cloned(),
             limiter: self.limiter.clone(),
             fair: self.fair,
+            wait_target: self.late_requests.wait_target(config)?,
         })))
     }
 

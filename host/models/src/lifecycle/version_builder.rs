@@ -71,6 +71,8 @@ pub struct VersionBuilder {
     pub limiter: Option<Arc<RateLimiter>>,
     /// Clients are served in turn.
     pub fair: bool,
+    /// Set if requests that would wait too long are refused.
+    pub wait_target: Option<Duration>,
 }
 
 impl VersionBuilder {
@@ -127,7 +129,14 @@ impl VersionBuilder {
         let policy = self.scheduling.policy(count);
         // Responses in the order of arrival leave no turns.
         let policy = if self.fair && !in_order { policy.fair() } else { policy };
-        let queue = RequestQueue::new(policy, &signature, count, in_order, self.timer);
+        let queue = RequestQueue::with_wait_target(
+            policy,
+            &signature,
+            count,
+            in_order,
+            self.timer,
+            self.wait_target,
+        );
         let weak = |open: &OpenFile| (open.file.clone(), Arc::downgrade(&open.model));
         let models_of_files = models.iter().map(weak).collect();
         let opened = OpenResources { models: models_of_files, dir: Arc::downgrade(&self.dir) };

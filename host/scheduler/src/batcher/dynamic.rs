@@ -13,6 +13,7 @@ use super::timeouts::TimeoutHeap;
 use super::{
     BatchDecision, BatchEntry, BatchableRequest, CloseReason, QueueRefusal, QueueTicket, WakeTarget,
 };
+use crate::late_refusal::QueueArrival;
 
 #[derive(Debug)]
 pub struct DynamicBatcher<T> {
@@ -84,6 +85,16 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
             wakes.push(WakeTarget::Any);
         }
         Ok(ticket)
+    }
+
+    /// What `item` would meet.
+    pub fn arrival(&self, item: &T) -> QueueArrival {
+        let level = self.settings.priority_level(item.priority());
+        QueueArrival {
+            ahead: self.waiting.ahead(level, item.client().key),
+            max_requests: self.settings.batching.as_ref().map_or(1, |batching| batching.max_rows),
+            queue_timeout_us: self.settings.policy(level).timeout_for(item.timeout_us()),
+        }
     }
 
     /// Appends the next batch. The caller has called [`Self::expire`] before.

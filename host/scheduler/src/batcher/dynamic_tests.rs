@@ -366,3 +366,24 @@ fn time_before_the_latest_arrival_is_adjusted() {
     fixture.at(40).push(req(2));
     fixture.waits(Some(150)).at(150).forms(&[1, 2], CloseReason::Delay);
 }
+
+#[test]
+fn arrival_is_behind_its_level_and_has_the_timeout_of_its_policy() {
+    let mut settings = Fixture::levels(0);
+    let policy = QueuePolicy { timeout_us: 50, allow_override: true, ..QueuePolicy::default() };
+    settings.policies.insert(1, policy);
+    let mut fixture = Fixture::new(settings);
+    fixture.push_all([level(1, 1), level(2, 2), level(3, 3), level(4, 3)]);
+    for (priority, timeout_us, ahead, queue_timeout_us) in
+        [(1, 0, 1, 50), (1, 20, 1, 20), (0, 20, 2, 0), (3, 0, 4, 0)]
+    {
+        let arrival = fixture.batcher.arrival(&Req { timeout_us, ..level(5, priority) });
+        assert_eq!(
+            arrival,
+            QueueArrival { ahead, max_requests: 4, queue_timeout_us },
+            "{priority}"
+        );
+    }
+    let alone = DynamicBatcher::new(DynamicSettings::default()).arrival(&req(1));
+    assert_eq!(alone, QueueArrival { ahead: 0, max_requests: 1, queue_timeout_us: 0 });
+}

@@ -14,6 +14,10 @@ const ROW: u64 = 1 << 20;
 /// Turns of clients that are kept although they may have passed.
 const SLACK: usize = 64;
 
+/// Levels and clients that are looked at for the number of requests ahead, which so takes a bounded
+/// time.
+const COUNTED: usize = 64;
+
 /// The client of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientShare {
@@ -33,8 +37,8 @@ struct LevelTurns {
     len: usize,
     /// The latest turn that was served.
     served: u64,
-    /// Where the last request of each client ends.
-    ends: HashMap<u64, u64>,
+    /// Where the last request of each client ends, and the client's weight.
+    ends: HashMap<u64, (u64, u32)>,
 }
 
 impl FairTurns {
@@ -44,12 +48,13 @@ impl FairTurns {
         level.len += 1;
         if level.ends.len() > 2 * level.len + SLACK {
             let served = level.served;
-            level.ends.retain(|_, end| *end > served);
+            level.ends.retain(|_, (end, _)| *end > served);
         }
-        let end = level.ends.entry(client.key).or_default();
-        let turn = level.served.max(*end);
-        let length = u64::from(rows).saturating_mul(ROW) / u64::from(client.weight.max(1));
-        *end = turn.saturating_add(length.max(1));
+        let weight = client.weight.max(1);
+        let last = level.ends.entry(client.key).or_default();
+        let turn = level.served.max(last.0);
+        let length = u64::from(rows).saturating_mul(ROW) / u64::from(weight);
+        *last = (turn.saturating_add(length.max(1)), weight);
         turn
     }
 
@@ -70,9 +75,32 @@ impl FairTurns {
         }
     }
 
+    /// About how many requests are served before one of client `key` that joins `level` now: those
+    /// of the levels before it, and the part of its own level that has earlier turns. Of many levels
+    /// and clients some are counted.
+    pub fn ahead(&self, level: u64, key: u64) -> usize {
+        let before = self.levels.iter().take(COUNTED).filter(|(of, _)| **of < level);
+        let before = before.map(|(_, level)| level.len).sum::<usize>();
+        before + self.levels.get(&level).map_or(0, |level| level.ahead(key))
+    }
+
     /// Requests waiting in a level.
     pub fn len(&self, level: u64) -> usize {
         self.levels.get(&level).map_or(0, |level| level.len)
+    }
+}
+
+impl LevelTurns {
+    fn ahead(&self, key: u64) -> usize {
+        // What clients have ahead of the turn that is served now, in turns.
+        let left = |end: u64| end.saturating_sub(self.served);
+        let own = self.ends.get(&key).map_or(0, |(end, _)| left(*end));
+        let (mut earlier, mut all) = (0.0, 0.0);
+        for (end, weight) in self.ends.values().take(COUNTED) {
+            earlier += left(*end).min(own) as f64 * f64::from(*weight);
+            all += left(*end) as f64 * f64::from(*weight);
+        }
+        if all > 0.0 { (self.len as f64 * earlier / all).round() as usize } else { 0 }
     }
 }
 

@@ -34,3 +34,24 @@ fn clients_without_requests_are_forgotten() {
     turns.leave(0);
     assert!(turns.levels.is_empty());
 }
+
+#[test]
+fn clients_wait_for_their_own_backlog_and_as_much_of_others() {
+    let mut turns = FairTurns::default();
+    for _ in 0..100 {
+        turns.join(1, client(1, 1), 1);
+    }
+    for _ in 0..10 {
+        turns.join(1, client(2, 1), 1);
+    }
+    // 40 requests take as many turns as 10 of weight 1.
+    for _ in 0..40 {
+        turns.join(1, client(3, 4), 1);
+    }
+    turns.join(0, client(9, 1), 1);
+    let found = [1, 2, 3, 4].map(|key| turns.ahead(1, key));
+    assert_eq!(found, [151, 61, 61, 1]);
+    assert_eq!([0, 2].map(|level| turns.ahead(level, 4)), [0, 151]);
+    turns.serve(1, 5 * ROW);
+    assert_eq!(turns.ahead(1, 4), 1, "it begins where the level is");
+}

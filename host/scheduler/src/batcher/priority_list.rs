@@ -10,6 +10,9 @@ use super::slab::{NONE, NodeId, RequestSlab, SlabNode};
 use super::{ClientShare, QueueTicket};
 use std::collections::BTreeMap;
 
+/// Levels that are looked at for the number of requests ahead, which so takes a bounded time.
+const COUNTED_LEVELS: usize = 64;
+
 #[derive(Debug)]
 pub struct PriorityList<T> {
     store: RequestSlab<T>,
@@ -84,6 +87,19 @@ impl<T> PriorityList<T> {
             Some(fair) => fair.len(level),
             None if self.has_levels => self.used.get(&(level, 0)).map_or(0, |level| level.len),
             None => self.only.len,
+        }
+    }
+
+    /// How many requests are served before one of `client` that joins `level` now. Of many levels
+    /// the first are counted.
+    pub fn ahead(&self, level: u64, client: u64) -> usize {
+        match &self.fair {
+            Some(fair) => fair.ahead(level, client),
+            None if self.has_levels => {
+                let before = self.used.range(..=(level, u64::MAX)).take(COUNTED_LEVELS);
+                before.map(|(_, level)| level.len).sum()
+            }
+            None => self.len(),
         }
     }
 

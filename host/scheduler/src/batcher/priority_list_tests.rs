@@ -29,6 +29,8 @@ fn serves_by_level_then_arrival_then_delayed() {
     assert_eq!(served(&levels), "acdbyzx");
     assert_eq!(levels.item(levels.oldest()), Some(&'a'));
     assert_eq!((levels.level_len(2), levels.level_len(3)), (3, 0));
+    let ahead = [0, 1, 2, 3, u64::MAX].map(|level| levels.ahead(level, 0));
+    assert_eq!(ahead, [0, 1, 4, 4, 7]);
     assert_eq!(levels.remove(a), Some('a'));
     assert_eq!(levels.item(levels.oldest()), Some(&'y'), "b and x lost their places");
     assert_eq!(levels.remove(x), Some('x'));

@@ -121,7 +121,7 @@ fn first_error_ends_the_request_and_cancels_other_steps() {
     respond(&b, Err(Error::internal("neither")));
     assert_eq!(error(&responses).1, "in ensemble 'e', no luck");
     // Reason OTHER, for the request and for its failed step, as Triton counts.
-    assert_eq!(stats.snapshot().failures, [0, 0, 0, 2]);
+    assert_eq!(stats.snapshot().failures, [0, 0, 0, 2, 0]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn cancel_reaches_executing_steps() {
     assert!(a.cancel_token().is_cancelled() && b.cancel_token().is_cancelled());
     respond(&a, Err(Error::new(Code::Cancelled, "stopped")));
     assert_eq!(error(&responses), (Code::Cancelled, "in ensemble 'e', stopped".to_owned()));
-    assert_eq!(stats.snapshot().failures, [0, 1, 0, 0]);
+    assert_eq!(stats.snapshot().failures, [0, 1, 0, 0, 0]);
     drop(b);
     assert_eq!(models.waiting("c"), [0]);
 }
@@ -274,7 +274,7 @@ fn optional_inputs_and_outputs_may_be_absent() {
             Ok(count) => assert_eq!(outputs(&responses).len(), count, "{steps}"),
             Err(text) => {
                 assert_eq!(error(&responses).1, text, "{steps}");
-                assert_eq!(stats.snapshot().failures, [0, 0, 0, 1]);
+                assert_eq!(stats.snapshot().failures, [0, 0, 0, 1, 0]);
             }
         }
     }
@@ -311,7 +311,7 @@ fn pinned_ensemble_keeps_unloaded_models() {
     let (first, stats, responses) = request(&e, "out", &[1, 2]);
     e.submit(first);
     assert_eq!(error(&responses), (Code::NotFound, "in ensemble 'e', 'b' is not found".to_owned()));
-    assert_eq!(stats.snapshot().failures, [0, 0, 0, 1]);
+    assert_eq!(stats.snapshot().failures, [0, 0, 0, 1, 0]);
     assert!(e.pinned().is_err());
     // Pinned before the removal.
     let (second, _, responses) = request(&held, "out", &[1, 2]);

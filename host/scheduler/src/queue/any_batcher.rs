@@ -5,6 +5,7 @@ use crate::batcher::dynamic::DynamicBatcher;
 use crate::batcher::sequence::{SequenceBatcher, SequencePush};
 use crate::batcher::settings::{DynamicSettings, PreparedSize, SequenceSettings};
 use crate::batcher::{BatchDecision, BatchEntry, QueueRefusal, QueueTicket, WakeTarget};
+use crate::late_refusal::QueueArrival;
 use trtserver_request::{InferRequest, RequestSequence};
 
 /// How a version's requests are scheduled.
@@ -66,6 +67,23 @@ impl QueueBatcher {
         };
         refused.push(refusal);
         None
+    }
+
+    /// What `request` would meet; `None` if it has to be queued, since it continues a sequence: of
+    /// this model, or of one that follows it in an ensemble. `max_rows`: of a batch of sequences.
+    pub(super) fn arrival(&self, request: &InferRequest, max_rows: u32) -> Option<QueueArrival> {
+        let sequence = &request.sequence;
+        if sequence.id.is_some() && !sequence.start {
+            return None;
+        }
+        match self {
+            Self::Dynamic(batcher) => Some(batcher.arrival(request)),
+            Self::Sequence(batcher) => (!batcher.is_active(&sequence.id)).then(|| QueueArrival {
+                ahead: batcher.ahead_of_start(),
+                max_requests: max_rows.max(1),
+                queue_timeout_us: 0,
+            }),
+        }
     }
 
     pub(super) fn next_batch(

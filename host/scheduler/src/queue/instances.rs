@@ -178,6 +178,12 @@ impl QueueInstances {
         others.any(|(_, other)| !other.retired && matches!(other.state, Idle | Waking | Draining))
     }
 
+    /// An instance executes nothing, and takes the next batch.
+    pub(super) fn any_free(&self) -> bool {
+        use InstanceState::{Idle, Waking};
+        self.all.iter().any(|of| !of.retired && matches!(of.state, Idle | Waking))
+    }
+
     pub(super) fn any_idle(&self) -> bool {
         !self.idle.is_empty()
     }

@@ -28,6 +28,7 @@ fn sleep_makes_running_instances_idle() {
     let instances = idle(&[2, 0]);
     assert_eq!([0, 1, 2].map(|i| instances.state(i)), [Idle, Running, Idle]);
     assert!(instances.any_idle() && !idle(&[]).any_idle());
+    assert!(instances.any_free() && !idle(&[]).any_free());
 }
 
 #[test]

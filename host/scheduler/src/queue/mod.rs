@@ -7,7 +7,8 @@
 //! are calls of response sinks and backends and the assembly of batches, since each of them may
 //! take long, or submit another request to this queue. Three locks are taken under the queue's: a
 //! request's, the response order's and the timer's. None of them is held while the queue's lock is
-//! taken. The rate limiter's is a fourth, for instances with a demand only.
+//! taken. The rate limiter's is a fourth, for instances with a demand only; the locks of the model's
+//! counters are taken about once a second where late requests are refused.
 
 mod any_batcher;
 mod instances;
@@ -37,6 +38,7 @@ use instances::QueueInstances;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use threads::InstanceThreads;
 use trtserver_base::error::Error;
 use trtserver_base::timer::DeadlineTimer;
@@ -51,6 +53,8 @@ pub struct RequestQueue {
     /// nor overtake a request.
     independent: bool,
     response_order: Option<Arc<ResponseOrder>>,
+    /// Set if requests are refused that would wait too long: the wait that is still good.
+    wait_target: Option<Duration>,
     signature: Arc<ModelSignature>,
     timer: &'static DeadlineTimer,
     me: Weak<RequestQueue>,
@@ -94,6 +98,19 @@ impl RequestQueue {
         in_order: bool,
         timer: &'static DeadlineTimer,
     ) -> Arc<Self> {
+        Self::with_wait_target(policy, signature, instances, in_order, timer, None)
+    }
+
+    /// The same; with a `wait_target`, the wait that is still good, requests that would wait too
+    /// long are refused on arrival.
+    pub fn with_wait_target(
+        policy: SchedulingPolicy,
+        signature: &Arc<ModelSignature>,
+        instances: usize,
+        in_order: bool,
+        timer: &'static DeadlineTimer,
+        wait_target: Option<Duration>,
+    ) -> Arc<Self> {
         let independent = match &policy {
             SchedulingPolicy::Dynamic(settings) => {
                 settings.batching.is_none() && settings.levels == 0 && !settings.fair
@@ -120,6 +137,7 @@ impl RequestQueue {
             assembler: BatchAssembler::new(Arc::clone(signature), controls),
             independent,
             response_order: in_order.then(Arc::default),
+            wait_target,
             signature: Arc::clone(signature),
             timer,
             me: Weak::clone(me),

@@ -3,8 +3,11 @@
 use super::{QueueState, RequestQueue};
 use crate::conflict_log;
 use crate::inline::{InlineInstance, InlinePermit, InlineRun};
+use crate::late_refusal::{LateArrival, WaitLimits, find_late};
+use crate::refusal_errors::late_error;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::time::Duration;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Error;
 use trtserver_base::stats::FailureReason;
@@ -28,6 +31,14 @@ impl RequestQueue {
             let error = state.out_of_service.clone().unwrap_or_else(stopping_error);
             drop(state);
             let _ = request.responder.fail(error, FailureReason::Other);
+            return;
+        }
+        if let Some(target) = self.wait_target
+            && let Some(late) = self.find_late(&state, &request, target, now)
+        {
+            drop(state);
+            let error = late_error(&late, &request);
+            let _ = request.responder.fail(error, FailureReason::Late);
             return;
         }
         if let Some(order) = &self.response_order {
@@ -74,6 +85,31 @@ impl RequestQueue {
         if let Some((instance, run)) = inline {
             instance.run(run, now);
         }
+    }
+
+    /// Why `request` is refused because it would wait too long.
+    #[cold]
+    fn find_late(
+        &self,
+        state: &QueueState,
+        request: &InferRequest,
+        target: Duration,
+        now: u64,
+    ) -> Option<LateArrival> {
+        if request.warmup {
+            return None;
+        }
+        let arrival = state.batcher.arrival(request, self.signature.max_batch_size)?;
+        let instances = state.instances.in_service();
+        let estimate = request.context().stats.as_ref()?.service_estimate(now, instances);
+        let left = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(now));
+        let limits = WaitLimits {
+            target,
+            timeout_us: request.timeout_us,
+            answer_within: (request.deadline_ns != 0).then(|| left(request.deadline_ns)),
+        };
+        let is_busy = !state.instances.any_free();
+        find_late(&estimate, &arrival, (instances, is_busy), &limits)
     }
 
     /// The last of the instances to notify, for this thread to run instead.

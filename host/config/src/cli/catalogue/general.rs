@@ -46,8 +46,15 @@ pub(super) const GENERAL: &[FlagSpec] = &[
         "queue-wait-target-ms",
         FlagKind::Int { min: 1, max: 86_400_000 },
         "100",
-        "The wait in a queue that is still good, for the utilization in load reports; models whose queue has a timeout \
-         are measured by that",
+        "The wait in a queue that is still good, for the utilization in load reports and --refuse-late-requests; models whose \
+         queue has a timeout are measured by that",
+    ),
+    flag_spec(
+        "refuse-late-requests",
+        FlagKind::Bool,
+        "false",
+        "Refuse requests at once that would wait longer in their queue than its timeout, their own, or \
+         --queue-wait-target-ms, or end after their deadline",
     ),
     flag_spec(
         "strict-readiness",

@@ -5,7 +5,6 @@ use super::live_sequences::{LiveSequence, QueuedRequest, SequenceKey};
 use super::{SequenceBatcher, SequencePush};
 use crate::batcher::{BatchableRequest, QueueRefusal, QueueTicket, WakeTarget};
 use std::collections::hash_map::Entry;
-use trtserver_request::CorrelationId;
 
 impl<T: BatchableRequest> SequenceBatcher<T> {
     /// Appends a request to its sequence, or gives it back. Not to be called after [`Self::close`].
@@ -84,14 +83,8 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         if item.rows() != 1 {
             return Err(QueueRefusal::NotOneRow);
         }
-        match &sequence.id {
-            CorrelationId::None | CorrelationId::Number(0) => {
-                return Err(QueueRefusal::NoCorrelationId);
-            }
-            CorrelationId::Text(text) if text.is_empty() => {
-                return Err(QueueRefusal::NoCorrelationId);
-            }
-            _ => {}
+        if !sequence.id.is_some() {
+            return Err(QueueRefusal::NoCorrelationId);
         }
         let active = self.active.get(&sequence.id).copied();
         if sequence.start {

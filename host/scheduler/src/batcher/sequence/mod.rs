@@ -179,6 +179,15 @@ impl<T: BatchableRequest> SequenceBatcher<T> {
         self.backlog_requests
     }
 
+    /// How many requests are executed before the first one of a new sequence. At the direct strategy
+    /// a free slot is one of the next batch.
+    pub fn ahead_of_start(&self) -> usize {
+        match self.strategy {
+            StrategyState::Direct(_) if self.slots.any_free() => 0,
+            _ => self.waiting(),
+        }
+    }
+
     /// Sequences whose END has not arrived.
     pub fn active(&self) -> usize {
         self.active.len()

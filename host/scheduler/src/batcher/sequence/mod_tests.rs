@@ -479,3 +479,14 @@ fn lost_state_ends_sequences_that_have_begun() {
     );
     assert!(harness.sequences.is_empty());
 }
+
+#[test]
+fn new_sequence_is_behind_all_requests_unless_it_has_a_slot_of_its_own() {
+    for (settings, script, expected) in [
+        (direct(1, 2), "0 push A1^ A2 A3", 0),
+        (direct(1, 2), "0 push A1^ A2 B1^ B2", 4),
+        (oldest(2, 4, &[], 0), "0 push A1^ A2", 2),
+    ] {
+        assert_eq!(run(settings, script).sequences.ahead_of_start(), expected, "{script}");
+    }
+}

@@ -88,6 +88,12 @@ impl FreeSlots {
         self.returned.push(Reverse((slot.index, slot.instance)));
     }
 
+    pub fn any_free(&self) -> bool {
+        // Without instances there are none.
+        let fresh = self.fresh.checked_div(self.instances);
+        !self.returned.is_empty() || fresh.is_some_and(|index| index < self.per_instance)
+    }
+
     /// How many slots are taken.
     pub fn held(&self) -> usize {
         self.fresh - self.returned.len()

@@ -8,10 +8,11 @@ fn lowest_index_of_all_instances_is_taken_first() {
     let mut held: Vec<SequenceSlot> = std::iter::from_fn(|| slots.take()).collect();
     let seen: Vec<_> = held.iter().map(|slot| (slot.instance(), slot.index())).collect();
     assert_eq!(seen, [(0, 0), (1, 0), (0, 1), (1, 1)]);
-    assert_eq!(slots.held(), 4);
+    assert_eq!((slots.held(), slots.any_free()), (4, false));
 
     for at in [3, 1, 0] {
         slots.release(held.remove(at));
+        assert!(slots.any_free());
     }
     let retaken: Vec<SequenceSlot> = std::iter::from_fn(|| slots.take()).collect();
     let seen: Vec<_> = retaken.iter().map(|slot| (slot.instance(), slot.index())).collect();
@@ -24,7 +25,9 @@ fn lowest_index_of_all_instances_is_taken_first() {
 
 #[test]
 fn released_slot_is_taken_before_a_fresh_one() {
+    assert!(!FreeSlots::new(0, 1).any_free());
     let mut slots = FreeSlots::new(1, usize::MAX);
+    assert!(slots.any_free());
     let first = slots.take().unwrap();
     let second = slots.take().unwrap();
     slots.release(first);
