@@ -4,6 +4,7 @@ use super::access_settings::{AccessSettings, ControlAddress, access_settings};
 use super::address::{grpc_addresses_beside, parse_addresses};
 use super::backend_config::backend_config;
 use super::cache_settings::cache_settings;
+use super::cors_origins::CorsOrigins;
 use super::device_flags::{gpu_load_limits, gpu_pools, host_policies};
 use super::fairness_settings::fairness_settings;
 use super::header_pattern::HeaderPattern;
@@ -137,6 +138,7 @@ pub fn build_settings(
             timeout: Duration::from_secs(v.number("unread-timeout-secs")?),
         },
         ui: v.bool("ui")?,
+        cors_origins: CorsOrigins::parse(&v.texts("http-cors-origin"))?,
         http_max_body_size: v.number("http-max-body-size")?,
         grpc_max_message_size: v.number("grpc-max-message-size")?,
         grpc_max_expanded_size: v.number("grpc-max-expanded-size")?,

@@ -111,6 +111,7 @@ fn defaults() -> ServerSettings {
             control_grpc: None,
         },
         ui: true,
+        cors_origins: None,
         http_header_forward: None,
         grpc_header_forward: None,
         http_restricted: None,
@@ -184,6 +185,13 @@ fn flags_become_settings() {
         ("--model-store=/m --listen-when-ready", |s| s.listen_when_ready = true),
         ("--model-store=/m --http-metrics", |s| s.http_metrics = true),
         ("--model-store=/m --ui=off", |s| s.ui = false),
+        ("--model-store=/m --http-cors-origin=*", |s| {
+            s.cors_origins = Some(crate::CorsOrigins::Any)
+        }),
+        ("--model-store=/m --http-cors-origin=http://a --http-cors-origin=http://b", |s| {
+            let origins = vec!["http://a".into(), "http://b".into()];
+            s.cors_origins = Some(crate::CorsOrigins::Listed(origins))
+        }),
         ("--model-store=/m --drain-delay-secs=20", |s| s.drain_delay = Duration::from_secs(20)),
         ("--model-store=/m --exit-timeout-secs=-5", |s| s.exit_timeout = Duration::ZERO),
         ("--model-store=/m --exit-timeout-secs -5", |s| s.exit_timeout = Duration::ZERO),

@@ -14,6 +14,7 @@ mod build;
 mod cache_settings;
 pub mod cli;
 mod conflicts;
+mod cors_origins;
 mod device_flags;
 mod fairness_settings;
 mod header_pattern;
@@ -40,6 +41,7 @@ pub use auth_scope::{AccessKind, AccessScope, AccessedModels, ModelPattern, Need
 pub use backend_config::{BackendConfig, backend_settings};
 pub use cache_settings::CacheSettings;
 pub use cli::BuildFacts;
+pub use cors_origins::CorsOrigins;
 pub use fairness_settings::{ClientSource, FairnessSettings};
 pub use header_pattern::HeaderPattern;
 pub use notes::StartNote;

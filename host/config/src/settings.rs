@@ -5,6 +5,7 @@ use super::access_settings::AccessSettings;
 use super::address::ListenAddress;
 use super::backend_config::BackendConfig;
 use super::cache_settings::CacheSettings;
+use super::cors_origins::CorsOrigins;
 use super::fairness_settings::FairnessSettings;
 use super::header_pattern::HeaderPattern;
 use super::rate_limit_settings::RateLimitSettings;
@@ -116,6 +117,8 @@ pub struct ServerSettings {
     pub http_max_input_size: u64,
     /// The status page is served, and the last lines of the log are kept for it.
     pub ui: bool,
+    /// Whose pages may call the HTTP listener from a browser; `None`: its own page only.
+    pub cors_origins: Option<CorsOrigins>,
     /// Headers that are forwarded to models as parameters.
     pub http_header_forward: Option<HeaderPattern>,
     pub grpc_header_forward: Option<HeaderPattern>,

@@ -72,7 +72,8 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<()> {
     Ok(())
 }
 
-fn shown(value: &HeaderValue) -> String {
+/// A header in an error.
+pub fn shown(value: &HeaderValue) -> String {
     let text = String::from_utf8_lossy(value.as_bytes());
     let short: String = text.chars().take(SHOWN).collect();
     if short.len() < text.len() { format!("{short}...") } else { short }

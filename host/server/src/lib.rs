@@ -31,6 +31,7 @@
 
 mod connections;
 mod control_calls;
+mod cross_origin;
 mod descriptor_limit;
 mod drain;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -223,6 +224,7 @@ impl Server {
             status: Default::default(),
             tracer: telemetry.start_tracer(&settings.trace)?,
             stream_numbers: Default::default(),
+            cors: None,
             access: access.gate.clone(),
             caller: None,
             client: None,

@@ -2,7 +2,7 @@
 //! name their addresses.
 
 use super::start_lines::Ports;
-use crate::router;
+use crate::{cross_origin, router};
 use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -81,6 +81,7 @@ impl Listener {
         }
         let served = match self {
             Self::Http(page) => {
+                let context = cross_origin::check_origins(context);
                 serve!(move |request, at| {
                     router::route_http(Arc::clone(&context), page.clone(), request, at)
                 })

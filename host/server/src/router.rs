@@ -2,8 +2,8 @@
 //! listeners.
 
 use crate::{
-    control_calls, guarded_router, head_check, load_service, metrics_endpoint, page_endpoint,
-    reflection,
+    control_calls, cross_origin, guarded_router, head_check, load_service, metrics_endpoint,
+    page_endpoint, reflection,
 };
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
@@ -45,6 +45,9 @@ pub async fn route_http(
 ) -> Response<ResponseBody> {
     if let Err(error) = head_check::check_head(&request) {
         return Box::pin(head_check::refuse_head(request, error)).await;
+    }
+    if let Some(cors) = context.cors.clone() {
+        return cross_origin::serve_cross_origin(cors, page, request, received_ns).await;
     }
     if let Some(gate) = context.access.clone() {
         return guarded_router::route_guarded_http(&gate, context, page, request, received_ns)

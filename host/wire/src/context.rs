@@ -11,7 +11,7 @@ use trtserver_base::request_id;
 use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_base::stats::{DurationSum, FailureReason};
 use trtserver_config::log::LogControl;
-use trtserver_config::{ControlMode, ServerSettings};
+use trtserver_config::{ControlMode, CorsOrigins, ServerSettings};
 use trtserver_load_report::LoadReporter;
 use trtserver_models::lifecycle::{IndexEntry, ModelControl};
 use trtserver_models::{LookupError, ModelTable, OpenVersion};
@@ -42,12 +42,22 @@ pub struct FrontendContext {
     pub load_reporter: Arc<LoadReporter>,
     /// The last number of a stream of v2.
     pub stream_numbers: Arc<AtomicU64>,
+    /// Whose pages may call the HTTP listener; `None` on other listeners, if nobody's may, and once
+    /// the request was looked at.
+    pub cors: Option<Arc<CorsGate>>,
     /// Checks requests; `None` if all may be served, or were checked.
     pub access: Option<AccessGate>,
     /// Whose requests these are; `None` without an auth file.
     pub caller: Option<Arc<CallerGrant>>,
     /// Whose turns these requests take; `None` where clients are not told apart.
     pub client: Option<Arc<FairClient>>,
+}
+
+/// Decides on requests of pages of other origins, before any other check.
+pub struct CorsGate {
+    pub origins: CorsOrigins,
+    /// What serves the requests then.
+    pub context: Arc<FrontendContext>,
 }
 
 /// Counters of the v1 endpoints, for the status endpoint (docs/protocol/v1.md §9.2).

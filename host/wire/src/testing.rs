@@ -43,6 +43,7 @@ pub fn context(
         status: Default::default(),
         tracer: trtserver_request_trace::Tracer::off(),
         stream_numbers: Default::default(),
+        cors: None,
         access: None,
         caller: None,
         client: None,

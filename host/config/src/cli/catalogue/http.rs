@@ -51,6 +51,14 @@ pub(super) const HTTP: &[FlagSpec] = &[
         "true",
         "Serve the status page at / of the HTTP port, and keep the last lines of the log in memory for it",
     ),
+    flag_spec(
+        "http-cors-origin",
+        FlagKind::Text("ORIGIN"),
+        "",
+        "Let pages of this origin (SCHEME://HOST[:PORT]) call the HTTP port from a browser, or with * the pages of every \
+         origin; nobody else's by default",
+    )
+    .repeats(),
     flag_spec("http-thread-count", ANY_INT, "", "Number of HTTP threads").no_effect(OWN_THREADS),
     flag_spec(
         "reuse-http-port",
