@@ -4,6 +4,7 @@
 
 mod access_log;
 mod administration;
+mod api_description;
 mod backends;
 mod bare_repository;
 mod boards;
@@ -14,6 +15,7 @@ mod clients;
 mod command_line;
 mod completion;
 mod connections;
+mod cross_origin;
 mod cuda_regions;
 mod custom;
 mod decoupled;

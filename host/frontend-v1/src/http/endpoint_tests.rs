@@ -1,7 +1,8 @@
 //! Unit tests of `endpoint.rs`.
 
 use super::*;
-use trtserver_wire::http::route_testing::compare;
+use trtserver_api_description::{ROUTES_V1, RouteSpec};
+use trtserver_wire::http::route_testing::{compare, compare_table};
 
 #[test]
 fn path_selects_the_endpoint() {
@@ -105,15 +106,37 @@ fn query_parameters_are_percent_decoded() {
     }
 }
 
+fn is_accepted(method: &Method, path: &str) -> bool {
+    let endpoint = Endpoint::from_path(path).filter(|endpoint| endpoint.method() == *method);
+    // No model has a slash in its name.
+    let longer = |model: &str| model.contains('/');
+    match endpoint {
+        Some(Endpoint::Control(ControlEndpoint::Status(model))) => !model.is_some_and(longer),
+        found => found.is_some(),
+    }
+}
+
 #[test]
 fn compatibility_page_has_every_route() {
-    compare("v1.md", "/api", include_str!("endpoint.rs"), |method, path| {
-        let endpoint = Endpoint::from_path(path).filter(|endpoint| endpoint.method() == *method);
-        // No model has a slash in its name.
-        let longer = |model: &str| model.contains('/');
-        match endpoint {
-            Some(Endpoint::Control(ControlEndpoint::Status(model))) => !model.is_some_and(longer),
-            found => found.is_some(),
+    compare("v1.md", "/api", include_str!("endpoint.rs"), is_accepted);
+}
+
+#[test]
+fn description_has_every_route_with_its_groups() {
+    let routes = RouteSpec::pairs(ROUTES_V1);
+    compare_table("api-description", &routes, "/api", include_str!("endpoint.rs"), is_accepted);
+    for route in ROUTES_V1 {
+        for (path, id) in route.paths() {
+            let number = |path: String, name: &str| path.replace(name, "1");
+            let path =
+                ["{version}", "{offset}", "{size}", "{device}"].into_iter().fold(path, number);
+            let endpoint = Endpoint::from_path(&path).unwrap();
+            let groups: Vec<&str> = endpoint.groups().iter().map(|group| group.name()).collect();
+            assert_eq!(
+                (groups.as_slice(), endpoint.method().as_str()),
+                (route.groups, route.method),
+                "{id}"
+            );
         }
-    });
+    }
 }

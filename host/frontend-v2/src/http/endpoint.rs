@@ -10,6 +10,8 @@ use trtserver_wire::access::EndpointAccess;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Server,
+    /// The description of the API.
+    Description,
     /// An extension of this server, as are all until `Started`.
     Backends,
     Status,
@@ -83,6 +85,8 @@ pub enum ModelEndpoint {
     },
     Config,
     Statistics,
+    /// The description of the model's API.
+    Description,
 }
 
 /// An action on shared memory regions.
@@ -127,7 +131,7 @@ impl<'a> Endpoint<'a> {
             |models, what, subject| EndpointAccess::for_control(groups, models, what, subject);
         match *self {
             Endpoint::Live | Endpoint::Ready | Endpoint::Started => for_models(None),
-            Endpoint::Server | Endpoint::Backends => for_models(None),
+            Endpoint::Server | Endpoint::Description | Endpoint::Backends => for_models(None),
             Endpoint::Health | Endpoint::Models | Endpoint::Loads | Endpoint::Index { .. } => {
                 for_models(All)
             }
@@ -165,7 +169,7 @@ impl<'a> Endpoint<'a> {
             Endpoint::Live | Endpoint::Ready | Endpoint::Started | Endpoint::Health => {
                 &[ApiGroup::Health]
             }
-            Endpoint::Server | Endpoint::Backends => &[ApiGroup::Metadata],
+            Endpoint::Server | Endpoint::Description | Endpoint::Backends => &[ApiGroup::Metadata],
             // Names of models, which the repository index shows, too.
             Endpoint::Models => &[ApiGroup::Metadata, ApiGroup::ModelRepository],
             Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
@@ -182,7 +186,7 @@ impl<'a> Endpoint<'a> {
             Endpoint::Log => &[ApiGroup::Logging],
             Endpoint::Configuration { .. } => &[ApiGroup::ModelConfig],
             Endpoint::Model { call, .. } => match call {
-                ModelEndpoint::Metadata => &[ApiGroup::Metadata],
+                ModelEndpoint::Metadata | ModelEndpoint::Description => &[ApiGroup::Metadata],
                 ModelEndpoint::Ready => &[ApiGroup::Health],
                 ModelEndpoint::Infer | ModelEndpoint::Generate { .. } => &[ApiGroup::Inference],
                 ModelEndpoint::Config => &[ApiGroup::ModelConfig],
@@ -208,6 +212,7 @@ fn find_endpoint(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         return None;
     }
     Some(match segments.as_slice() {
+        ["docs"] => (Endpoint::Description, true, false),
         ["health", "live"] => (Endpoint::Live, true, false),
         ["health", "ready"] => (Endpoint::Ready, true, false),
         ["trtserver", "backends"] => (Endpoint::Backends, true, false),
@@ -264,6 +269,7 @@ fn model<'a>(name: &'a str, version: &'a str, rest: &[&str]) -> Option<(Endpoint
         [] => (ModelEndpoint::Metadata, false),
         ["ready"] => (ModelEndpoint::Ready, false),
         ["config"] => (ModelEndpoint::Config, false),
+        ["docs"] => (ModelEndpoint::Description, false),
         ["stats"] => (ModelEndpoint::Statistics, false),
         ["infer"] => (ModelEndpoint::Infer, true),
         ["generate"] => (ModelEndpoint::Generate { streams: false }, true),

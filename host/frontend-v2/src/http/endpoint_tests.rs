@@ -1,7 +1,8 @@
 //! Unit tests of `endpoint.rs`.
 
 use super::*;
-use trtserver_wire::http::route_testing::compare;
+use trtserver_api_description::{ROUTES_V2, RouteSpec};
+use trtserver_wire::http::route_testing::{compare, compare_table};
 
 #[test]
 fn method_and_path_select_the_endpoint() {
@@ -11,6 +12,10 @@ fn method_and_path_select_the_endpoint() {
     let table: &[(&str, Result<Endpoint<'_>, u16>)] = &[
         ("GET /v2", Ok(Endpoint::Server)),
         ("GET /v2/", UNKNOWN),
+        ("GET /v2/docs", Ok(Endpoint::Description)),
+        ("POST /v2/docs", Err(405)),
+        ("GET /v2/models/m/docs", m("m", "", ModelEndpoint::Description)),
+        ("GET /v2/models/m/versions/3/docs", m("m", "3", ModelEndpoint::Description)),
         ("GET /v3", UNKNOWN),
         ("GET /v2x", UNKNOWN),
         ("POST /v2", Err(405)),
@@ -107,4 +112,25 @@ fn compatibility_page_has_every_route() {
     compare("v2.md", "/v2", include_str!("endpoint.rs"), |method, path| {
         Endpoint::from_request(method, path).is_ok()
     });
+}
+
+#[test]
+fn description_has_every_route_with_its_groups() {
+    let routes = RouteSpec::pairs(ROUTES_V2);
+    compare_table(
+        "api-description",
+        &routes,
+        "/v2",
+        include_str!("endpoint.rs"),
+        |method, path| Endpoint::from_request(method, path).is_ok(),
+    );
+    for route in ROUTES_V2 {
+        for (path, id) in route.paths() {
+            let path = path.replace("{version}", "1");
+            let method = route.method.parse().unwrap();
+            let endpoint = Endpoint::from_request(&method, &path).unwrap();
+            let groups: Vec<&str> = endpoint.groups().iter().map(|group| group.name()).collect();
+            assert_eq!(groups, route.groups, "{id}: {path}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod backends;
 mod base64_text;
+mod description;
 mod endpoint;
 mod generate;
 mod health;
@@ -152,6 +153,7 @@ async fn serve_endpoint(
                 readiness::not_started(ctx)
             })
         }
+        Endpoint::Description => json_response(description::describe_server(ctx)?),
         Endpoint::Health => json_response(health::health_report(ctx)),
         Endpoint::Backends => json_response(backends::backends_json(ctx)),
         Endpoint::Status => json_response(status::status_json(ctx).await?),
@@ -183,6 +185,9 @@ async fn serve_endpoint(
             ModelEndpoint::Metadata => json_response(management_json::model_metadata_json(
                 &metadata::model_metadata(ctx, name, version)?,
             )),
+            ModelEndpoint::Description => {
+                json_response(description::describe_model(ctx, name, version)?)
+            }
             ModelEndpoint::Config => {
                 let served = find_ready(ctx, name, version)?;
                 json_response(trtserver_proto::json::model_config(&served.config).into_bytes())

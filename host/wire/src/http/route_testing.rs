@@ -90,7 +90,35 @@ pub fn compare(page: &str, root: &str, source: &str, accepted: impl Fn(&Method, 
     let rows = rows(page);
     let rows = rows.iter().filter(|row| !row.names("path").is_empty());
     let routes: Vec<Route> = rows.flat_map(routes).collect();
-    for route in &routes {
+    compare_routes(&format!("docs/compatibility/{page}"), &routes, root, source, accepted);
+}
+
+/// The same for a table of methods and paths, whose optional parts are written out. `place` says in
+/// a failure which table it is.
+pub fn compare_table(
+    place: &str,
+    table: &[(&str, String)],
+    root: &str,
+    source: &str,
+    accepted: impl Fn(&Method, &str) -> bool,
+) {
+    let route = |(method, path): &(&str, String)| Route {
+        method: method.parse().unwrap(),
+        segments: path.split('/').skip(1).map(str::to_owned).collect(),
+        place: place.to_owned(),
+    };
+    let routes: Vec<Route> = table.iter().map(route).collect();
+    compare_routes(place, &routes, root, source, accepted);
+}
+
+fn compare_routes(
+    place: &str,
+    routes: &[Route],
+    root: &str,
+    source: &str,
+    accepted: impl Fn(&Method, &str) -> bool,
+) {
+    for route in routes {
         let path = format!("/{}", route.example().join("/"));
         assert!(
             accepted(&route.method, &path),
@@ -99,10 +127,10 @@ pub fn compare(page: &str, root: &str, source: &str, accepted: impl Fn(&Method, 
             route.method
         );
     }
-    for path in paths(root, &routes, source) {
+    for path in paths(root, routes, source) {
         for method in [Method::GET, Method::POST].iter().filter(|m| accepted(m, &path)) {
             let listed = routes.iter().any(|route| route.matches(method, &path));
-            assert!(listed, "docs/compatibility/{page} has no row for {method} {path}");
+            assert!(listed, "{place} has no row for {method} {path}");
         }
     }
 }
