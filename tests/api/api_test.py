@@ -62,12 +62,13 @@ class Server:
         return self.process.wait(timeout=60)
 
 
-def check(server, path, arguments):
+def check(server, path, folder, arguments):
     command = [sys.executable, "-m", "schemathesis.cli", "run", server.url + path, "--checks", CHECKS,
                "--exclude-path", ENDLESS, "--suppress-health-check", "all", "--warnings", "off", "--request-timeout", "30",
                "--continue-on-failure", *arguments]
     print(f"== {path}", flush=True)
-    return subprocess.run(command, check=False).returncode == 0
+    # It keeps what it found in the current folder.
+    return subprocess.run(command, check=False, cwd=folder).returncode == 0
 
 
 def main():
@@ -79,14 +80,14 @@ def main():
     given, more = parser.parse_known_args()
     more = ["--max-examples", given.max_examples, "--seed", given.seed, *more]
     with tempfile.TemporaryDirectory() as folder:
-        models = pathlib.Path(folder)
+        models = pathlib.Path(folder) / "models"
         for model in MODELS:
             shutil.copytree(ROOT / "examples/models" / model, models / model)
-        server = Server(given.dist, models)
+        server = Server(given.dist.resolve(), models)
         paths = [f"/v2/models/{model}/docs" for model in given.model or MODELS]
         failed = []
         for path in paths if given.model else ["/v2/docs", *paths]:
-            if not check(server, path, more):
+            if not check(server, path, folder, more):
                 failed.append(path)
             if server.process.poll() is not None:
                 sys.exit(f"the server ended with {server.process.returncode} while {path} was checked:\n{server.last_lines()}")

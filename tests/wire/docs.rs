@@ -18,6 +18,30 @@ fn requests_md() {
 }
 
 #[test]
+fn troubleshooting_md() {
+    output_matches("docs/troubleshooting.md");
+}
+
+#[test]
+fn tutorial_md() {
+    let server = Server::new()
+        .copy_models("examples/models")
+        .flag("--model-control-mode=explicit")
+        .flag("--load-model=dynamic_shape")
+        .start();
+    python_v2(&server, "run_docs.py", &["docs/tutorial.md"]);
+}
+
+#[test]
+fn administration_md() {
+    let (_dir, page) = sections("docs/administration.md", |section| {
+        section.starts_with("Description of the HTTP API")
+    });
+    let server = Server::new().copy_models("examples/models").start();
+    python_v2(&server, "run_docs.py", &[&page]);
+}
+
+#[test]
 fn batching_md() {
     output_matches("docs/batching.md");
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask`: development tasks of this repository. This file lists the commands.
 
+mod api_test;
 mod apt;
 mod azurite;
 mod bench;
@@ -10,6 +11,7 @@ mod command;
 mod demo;
 mod deny;
 mod deploy;
+mod docs;
 mod failures;
 mod fuzz;
 mod gate;
@@ -88,6 +90,10 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
                 false => page_test::page_test(paths, no_build, &passed_on(with)),
             }
         }
+        Some(("api-test", with)) => {
+            api_test::api_test(paths, with.get_flag("no-build"), &passed_on(with))
+        }
+        Some(("docs", _)) => docs::docs(paths),
         Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
         Some(("deploy", with)) => {
             let dist = build::build(paths, true)?;
@@ -241,6 +247,15 @@ fn cli() -> Command {
                 .arg(flag("boards", "Test the rules and the board in deploy/ with Prometheus instead"))
                 .arg(arguments("Arguments for tests/page/page_test.py")),
         )
+        .subcommand(
+            Command::new("api-test")
+                .about("Test the HTTP endpoints with schemathesis, by the server's own description of them")
+                .arg(flag("no-build", "Use the last debug build"))
+                .arg(arguments("Arguments for tests/api/api_test.py, and through it for schemathesis")),
+        )
+        .subcommand(Command::new("docs").about(
+            "Build the book of docs/ and the references of the Rust crates and Python packages, and check their links",
+        ))
         .subcommand(
             Command::new("fuzz")
                 .about("Build the fuzz targets for libFuzzer with AddressSanitizer and run each")

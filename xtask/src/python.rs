@@ -3,8 +3,9 @@
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's;
 //! `kserve` has the clients of KServe and MLServer; `s3` has a server with the interface of S3;
 //! `triton` has what models of Triton's Python backend import; `build` has build tools;
-//! `envoy` has a proxy; `page` drives a browser; `deploy` checks the files of `deploy/`. Each is in
-//! `target/python/` with a stamp of its requirements, so that it is created only once.
+//! `envoy` has a proxy; `page` drives a browser; `api` tests HTTP endpoints by their description;
+//! `docs` makes the reference of the Python packages; `deploy` checks the files of `deploy/`. Each
+//! is in `target/python/` with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
@@ -99,6 +100,24 @@ pub const PAGE: Environment = Environment {
     oldest: 10,
     newest: 13,
     proof: "import playwright.sync_api, axe_playwright_python.sync_playwright",
+    x86_64_only: false,
+};
+
+/// The tester of HTTP descriptions.
+pub const API: Environment = Environment {
+    name: "api",
+    oldest: 10,
+    newest: 13,
+    proof: "import schemathesis.cli",
+    x86_64_only: false,
+};
+
+/// What makes the reference of the Python packages, and what these import.
+pub const DOCS: Environment = Environment {
+    name: "docs",
+    oldest: 10,
+    newest: 13,
+    proof: "import numpy, pdoc",
     x86_64_only: false,
 };
 

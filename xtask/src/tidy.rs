@@ -5,9 +5,11 @@
 //! - Files and functions that ARCHITECTURE.md and its neighbours name exist (`pages`).
 //! - The host names no framework, except where a protocol page fixes the word (`frameworks`).
 //! - Sections of `docs/protocol` that comments and pages cite exist (`citations`).
+//! - Links of the pages lead somewhere, and each page is in the book's contents (`links`).
 
 mod citations;
 mod frameworks;
+pub mod links;
 mod pages;
 
 use crate::command::Result;
@@ -70,6 +72,7 @@ pub fn tidy(paths: &Paths) -> Result<()> {
                 findings.push(format!("{name}: the first line must say what the file is for"));
             }
         }
+        links::check(&paths.root, &name, &text, &mut findings);
         frameworks.check(&name, &text, &mut findings);
         // Its own tests cite pages that do not exist.
         if !name.ends_with("citations_tests.rs") {
@@ -78,6 +81,10 @@ pub fn tidy(paths: &Paths) -> Result<()> {
     }
     frameworks.finish(&mut findings);
     pages::check(&paths.root, &mut findings);
+    let of_docs = files(&paths.root.join("docs")).into_iter().map(|file| paths.short(&file));
+    let of_docs = of_docs.filter(|name| name.ends_with(".md")).collect();
+    let contents = fs::read_to_string(paths.root.join(links::SUMMARY)).unwrap_or_default();
+    links::check_contents(&contents, &of_docs, &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n  ")) }
 }
 
