@@ -64,7 +64,7 @@ fn pages_of_named_origins_may_call_the_server() {
         ("POST", INFER, &[token], 400, none),
         ("GET", "/api/health/live", &[("Origin", APP)], 200, granted),
     ] {
-        let response = server.send(request(method, path, headers, b"{}"));
+        let response = server.send(request(method, path, headers, br#"{"inputs":[]}"#));
         assert_eq!(response.status, status, "{method} {path} {headers:?}: {}", response.text());
         assert_eq!(origin_headers(&response), want, "{method} {path} {headers:?}");
     }
