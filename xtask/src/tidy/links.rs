@@ -29,7 +29,7 @@ pub fn relative_links(text: &str) -> Vec<PageLink<'_>> {
         }
         let mut rest = line;
         while let Some(start) = rest.find("](") {
-            let before = &rest[..start];
+            let before = &line[..line.len() - rest.len() + start];
             rest = &rest[start + 2..];
             let Some(end) = rest.find(')') else { break };
             let target = &rest[..end];
