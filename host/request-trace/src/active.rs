@@ -5,13 +5,12 @@ use crate::context::TraceContext;
 use crate::ids::SpanPart;
 use crate::request_trace::{
     BatchFacts, MAX_ID, MAX_TENSOR_BYTES, MAX_TIMESTAMPS, RequestSpan, RequestTrace, TensorRecord,
-    TraceFailure, TraceReason, TraceWire,
+    TraceFailure, TraceWire,
 };
 use crate::sampling::SampledBy;
 use crate::tensor_text::{dims_text, elements_text};
 use crate::tracer::Tracer;
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Error;
@@ -46,20 +45,24 @@ pub struct TraceOrigin {
     pub model_context: Option<Box<TraceContext>>,
 }
 
+/// How a request ended.
 #[derive(Default)]
+pub struct TraceEnd<'a> {
+    pub error: Option<&'a Error>,
+    /// Bytes of the tensors of the final response, if there is one.
+    pub response_bytes: Option<u64>,
+    /// 0 = never.
+    pub queued_ns: u64,
+    pub execution: Option<&'a BatchExecution>,
+}
+
+/// What is recorded, in the block of memory that is passed on in the end.
 struct ActiveState {
-    span: RequestSpan,
-    /// Of the client's request: its steps that have ended.
-    children: Vec<RequestSpan>,
+    /// `None` once the trace has ended.
+    record: Option<Box<RequestTrace>>,
     tensor_bytes: usize,
-    input_bytes: u64,
-    output_bytes: u64,
     /// It has its final response or its error.
     ended: bool,
-    status: Option<u16>,
-    /// When the response was sent.
-    sent_ns: Option<u64>,
-    caller: Option<Arc<str>>,
 }
 
 impl ActiveTrace {
@@ -69,17 +72,14 @@ impl ActiveTrace {
         start: TraceOrigin,
         model: &Arc<str>,
     ) -> Arc<Self> {
-        let span = RequestSpan { id, model: Arc::clone(model), ..RequestSpan::default() };
-        let state = Mutex::new(ActiveState { span, ..ActiveState::default() });
+        let state = ActiveState::new(&tracer, id, 0, model);
         Arc::new(Self { id, root: None, start, tracer, state })
     }
 
     /// The trace of a request that is made for this one.
     pub fn child(self: &Arc<Self>, model: &Arc<str>) -> Arc<Self> {
         let id = self.tracer.next_id();
-        let span =
-            RequestSpan { id, parent_id: self.id, model: Arc::clone(model), ..Default::default() };
-        let state = Mutex::new(ActiveState { span, ..ActiveState::default() });
+        let state = ActiveState::new(&self.tracer, id, self.id, model);
         let root = Some(Arc::clone(self.root.as_ref().unwrap_or(self)));
         let start = TraceOrigin { context: None, ..self.start.clone() };
         Arc::new(Self { id, root, start, tracer: Arc::clone(&self.tracer), state })
@@ -125,12 +125,14 @@ impl ActiveTrace {
     /// Removes what backends have reported: name and time. For the process that has the trace.
     pub fn take_reported(&self) -> Vec<(Box<str>, u64)> {
         let mut reported = Vec::new();
-        self.state.lock().span.timestamps.retain(|(activity, ns)| match activity {
-            Activity::Custom(name) => {
-                reported.push((std::mem::take(name), *ns));
-                false
-            }
-            _ => true,
+        self.write(|record| {
+            record.root_mut().timestamps.retain(|(activity, ns)| match activity {
+                Activity::Custom(name) => {
+                    reported.push((std::mem::take(name), *ns));
+                    false
+                }
+                _ => true,
+            });
         });
         reported
     }
@@ -141,7 +143,13 @@ impl ActiveTrace {
     }
 
     pub fn note(&self, activity: Activity, ns: u64) {
-        self.state.lock().note(activity, ns);
+        self.write(|record| record.root_mut().note(activity, ns));
+    }
+
+    fn write(&self, write: impl FnOnce(&mut RequestTrace)) {
+        if let Some(record) = &mut self.state.lock().record {
+            write(record);
+        }
     }
 
     /// Receiving the request ended at `end_ns`.
@@ -155,61 +163,69 @@ impl ActiveTrace {
             }
             TraceWire::Nested => return,
         };
-        let mut state = self.state.lock();
-        state.note(start, self.start.received_ns);
-        state.note(end, end_ns);
+        self.write(|record| {
+            let span = record.root_mut();
+            span.note(start, self.start.received_ns);
+            span.note(end, end_ns);
+        });
     }
 
     /// The request was checked and goes to a version of its model.
     pub fn submitted(&self, version: i64, request_id: &str, rows: u32, input_bytes: u64) {
         let now = now_ns();
-        let mut state = self.state.lock();
-        state.span.version = version;
-        state.span.identify(request_id);
-        state.span.rows = rows;
-        state.input_bytes = input_bytes;
-        state.note(Activity::RequestStart, now);
+        self.write(|record| {
+            record.input_bytes = input_bytes;
+            let span = record.root_mut();
+            span.version = version;
+            span.identify(request_id);
+            span.rows = rows;
+            span.note(Activity::RequestStart, now);
+        });
     }
 
     /// The request is executed in this batch.
-    pub fn executed_in(&self, batch: &Arc<BatchFacts>) {
-        self.state.lock().span.batch = Some(Arc::clone(batch));
+    pub fn executed_in(&self, batch: BatchFacts) {
+        self.write(|record| record.root_mut().batch = Some(batch));
     }
 
-    /// A response with tensors of `bytes` bytes goes to the frontend, at `now`.
+    /// A response with tensors of `bytes` bytes goes to the frontend, at `now`, and others follow.
     pub fn responded(&self, bytes: u64, now: u64) {
-        let mut state = self.state.lock();
-        state.span.responses = state.span.responses.saturating_add(1);
-        state.output_bytes += bytes;
-        if self.root.is_none() {
-            state.note(Activity::InferResponseComplete, now);
-        }
+        let is_client = self.root.is_none();
+        self.write(|record| {
+            record.count_response(bytes);
+            if is_client {
+                record.root_mut().note(Activity::InferResponseComplete, now);
+            }
+        });
     }
 
-    /// The request has its final response or an error, at `now`. It was queued at `queued_ns` (0 = never) and
-    /// executed as `execution`.
-    pub fn finished(
-        &self,
-        error: Option<&Error>,
-        queued_ns: u64,
-        execution: Option<&BatchExecution>,
-        now: u64,
-    ) {
+    /// The request has its final response or an error, at `now`. The times are noted in their order.
+    pub fn finished(&self, end: &TraceEnd<'_>, now: u64) {
+        let is_client = self.root.is_none();
         let mut state = self.state.lock();
-        if queued_ns != 0 {
-            state.note(Activity::QueueStart, queued_ns);
+        state.ended = true;
+        let Some(record) = &mut state.record else { return };
+        let response = end.response_bytes.inspect(|bytes| record.count_response(*bytes));
+        let span = record.root_mut();
+        if end.queued_ns != 0 {
+            span.note(Activity::QueueStart, end.queued_ns);
         }
-        if let Some(execution) = execution {
+        if let Some(execution) = end.execution {
             let [input, infer, _] = execution.phases(now);
             let start = execution.start_ns;
-            state.note(Activity::ComputeStart, start);
-            state.note(Activity::ComputeInputEnd, start + input);
-            state.note(Activity::ComputeOutputStart, start + input + infer);
-            state.note(Activity::ComputeEnd, now);
+            span.note(Activity::ComputeStart, start);
+            span.note(Activity::ComputeInputEnd, start + input);
+            span.note(Activity::ComputeOutputStart, start + input + infer);
         }
-        state.span.failure = error.map(failure);
-        state.ended = true;
-        state.note_last(Activity::RequestEnd, now);
+        if response.is_some() && is_client {
+            span.note(Activity::InferResponseComplete, now);
+        }
+        if end.execution.is_some() {
+            span.note(Activity::ComputeEnd, now);
+        }
+        span.failure = end.error.map(failure);
+        // Recorded in any case.
+        span.timestamps.push((Activity::RequestEnd, now));
     }
 
     /// The request has its final response or its error.
@@ -219,30 +235,32 @@ impl ActiveTrace {
 
     /// The client's request id, as soon as it was read.
     pub fn identified(&self, request_id: &str) {
-        self.state.lock().span.identify(request_id);
+        if !request_id.is_empty() {
+            self.write(|record| record.root_mut().identify(request_id));
+        }
     }
 
     /// The request was refused before it went to its model.
     pub fn refused(&self, error: &Error) {
-        self.state.lock().span.failure = Some(failure(error));
+        self.write(|record| record.root_mut().failure = Some(failure(error)));
     }
 
     /// The client was authenticated under this name.
     pub fn set_caller(&self, name: &Arc<str>) {
-        self.state.lock().caller = Some(Arc::clone(name));
+        self.write(|record| record.caller = Some(Arc::clone(name)));
     }
 
     /// A response with this status is being sent. The result is dropped once it was.
     pub fn sending(self: &Arc<Self>, status: u16) -> SendTrace {
         let now = now_ns();
-        let mut state = self.state.lock();
-        state.status = Some(status);
         let activity = match self.start.wire.is_http() {
             true => Activity::HttpSendStart,
             false => Activity::GrpcSendStart,
         };
-        state.note(activity, now);
-        drop(state);
+        self.write(|record| {
+            record.status = Some(status);
+            record.root_mut().note(activity, now);
+        });
         SendTrace(Arc::clone(self))
     }
 
@@ -260,11 +278,34 @@ impl ActiveTrace {
         let mut state = self.state.lock();
         state.tensor_bytes += data.len();
         let (name, shape) = (name.to_owned(), dims_text(shape));
-        state.span.tensors.push(TensorRecord { activity, name, data, shape, dtype });
+        if let Some(record) = &mut state.record {
+            record.root_mut().tensors.push(TensorRecord { activity, name, data, shape, dtype });
+        }
+    }
+}
+
+impl RequestTrace {
+    fn count_response(&mut self, bytes: u64) {
+        self.output_bytes += bytes;
+        let span = self.root_mut();
+        span.responses = span.responses.saturating_add(1);
     }
 }
 
 impl RequestSpan {
+    fn note(&mut self, activity: Activity, ns: u64) {
+        if self.timestamps.len() < MAX_TIMESTAMPS {
+            self.timestamps.push((activity, ns));
+        }
+    }
+
+    /// They are nearly always in order.
+    fn sort_times(&mut self) {
+        if !self.timestamps.is_sorted_by_key(|(_, ns)| *ns) {
+            self.timestamps.sort_by_key(|(_, ns)| *ns);
+        }
+    }
+
     fn identify(&mut self, request_id: &str) {
         // It is known twice of most requests.
         let request_id = &request_id[..request_id.floor_char_boundary(MAX_ID)];
@@ -275,52 +316,40 @@ impl RequestSpan {
 }
 
 impl ActiveState {
-    fn note(&mut self, activity: Activity, ns: u64) {
-        if self.span.timestamps.len() < MAX_TIMESTAMPS {
-            self.span.timestamps.push((activity, ns));
+    fn new(tracer: &Tracer, id: u64, parent_id: u64, model: &Arc<str>) -> Mutex<Self> {
+        let mut record = tracer.take_block();
+        let span = record.root_mut();
+        (span.id, span.parent_id) = (id, parent_id);
+        // A block was mostly used for the same model before.
+        if !Arc::ptr_eq(&span.model, model) {
+            span.model = Arc::clone(model);
         }
-    }
-
-    /// A time that is recorded in any case.
-    fn note_last(&mut self, activity: Activity, ns: u64) {
-        self.span.timestamps.push((activity, ns));
+        Mutex::new(Self { record: Some(record), tensor_bytes: 0, ended: false })
     }
 }
 
 impl Drop for ActiveTrace {
     fn drop(&mut self) {
-        let mut state = std::mem::take(self.state.get_mut());
-        state.span.timestamps.sort_by_key(|(_, ns)| *ns);
+        let Some(mut record) = self.state.get_mut().record.take() else { return };
+        record.root_mut().sort_times();
         if let Some(root) = self.root.take() {
-            let mut root = root.state.lock();
-            if root.children.len() < MAX_SPANS {
-                root.children.push(state.span);
-            }
+            root.write(|parent| {
+                if parent.spans.len() <= MAX_SPANS {
+                    parent.spans.push(std::mem::take(record.root_mut()));
+                }
+            });
+            self.tracer.return_block(record);
             return;
         }
-        let mut spans = SmallVec::new();
-        spans.push(state.span);
-        spans.extend(state.children);
-        let wire = self.start.wire;
-        let received_ns = self.start.received_ns;
-        let (context, sampled) = (self.start.context.take(), self.start.sampled.take());
-        let levels = sampled.as_ref().map(SampledBy::levels);
-        let trace = RequestTrace {
-            spans,
-            wire,
-            context,
-            ids: self.tracer.trace_ids().clone(),
-            sampled: levels,
-            reason: TraceReason::Sampled,
-            start_ns: received_ns,
-            end_ns: state.sent_ns.unwrap_or_else(now_ns),
-            unix_offset_ns: 0,
-            status: state.status,
-            input_bytes: state.input_bytes,
-            output_bytes: state.output_bytes,
-            caller: state.caller,
-        };
-        self.tracer.finish(trace, sampled);
+        let sampled = self.start.sampled.take();
+        record.wire = self.start.wire;
+        record.context = self.start.context.take();
+        record.sampled = sampled.as_ref().map(SampledBy::levels);
+        record.start_ns = self.start.received_ns;
+        if record.end_ns == 0 {
+            record.end_ns = now_ns();
+        }
+        self.tracer.finish(record, sampled);
     }
 }
 
@@ -334,9 +363,10 @@ impl Drop for SendTrace {
             false => Activity::GrpcSendEnd,
         };
         let now = now_ns();
-        let mut state = self.0.state.lock();
-        state.note(activity, now);
-        state.sent_ns = Some(now);
+        self.0.write(|record| {
+            record.root_mut().note(activity, now);
+            record.end_ns = now;
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Unit tests of `current.rs`.
 
 use super::*;
+use crate::active::TraceEnd;
 use crate::request_trace::TraceWire;
 use crate::tracer::Tracer;
 use std::time::Duration;
@@ -31,7 +32,7 @@ fn scopes_end_and_processes_have_one_parent_or_none() {
     assert_eq!(only(), Some(a.id()));
     remote.add(&b);
     assert_eq!(only(), None);
-    a.finished(None, 0, None, 0);
+    a.finished(&TraceEnd::default(), 0);
     assert_eq!(only(), Some(b.id()));
     drop(b);
     assert_eq!(only(), None);

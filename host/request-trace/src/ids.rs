@@ -70,9 +70,13 @@ pub(crate) fn parse_hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
 }
 
 /// The ids of the traces and spans of one server: those of a trace follow from its number, so a
-/// trace in progress stores none. Others cannot predict them.
-#[derive(Clone, Debug, Default)]
-pub struct TraceIds(RandomState);
+/// trace in progress stores none. Others cannot predict them before they see one of the trace.
+#[derive(Clone, Debug)]
+pub struct TraceIds {
+    hash: RandomState,
+    /// Of the half of a trace id that no two numbers share.
+    key: u64,
+}
 
 /// Which span of a traced request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,17 +89,54 @@ pub enum SpanPart {
     Compute,
 }
 
+/// The ids that belong to one number.
+#[derive(Clone, Copy, Debug)]
+pub struct NumberIds {
+    seed: u64,
+    low: u64,
+}
+
+impl Default for TraceIds {
+    fn default() -> Self {
+        let hash = RandomState::new();
+        let key = hash.hash_one("trace ids");
+        Self { hash, key }
+    }
+}
+
 impl TraceIds {
     /// The id of the trace whose request has this number.
     pub fn trace_id(&self, number: u64) -> TraceId {
-        let half = |part: u8| u128::from(self.0.hash_one((number, part)));
-        let bits = half(u8::MAX) << 64 | half(u8::MAX - 1);
-        TraceId(bits.max(1).to_be_bytes())
+        self.ids(number).trace_id()
     }
 
     pub fn span_id(&self, number: u64, part: SpanPart) -> SpanId {
-        SpanId(self.0.hash_one((number, part as u8)).max(1).to_be_bytes())
+        self.ids(number).span_id(part)
     }
+
+    /// All ids of a number by one hash, which is the expensive part.
+    pub fn ids(&self, number: u64) -> NumberIds {
+        NumberIds { seed: self.hash.hash_one(number), low: number ^ self.key }
+    }
+}
+
+impl NumberIds {
+    pub fn trace_id(self) -> TraceId {
+        let bits = u128::from(self.seed) << 64 | u128::from(mix(self.low));
+        TraceId(bits.max(1).to_be_bytes())
+    }
+
+    pub fn span_id(self, part: SpanPart) -> SpanId {
+        SpanId(mix(self.seed ^ (part as u64 + 1)).max(1).to_be_bytes())
+    }
+}
+
+/// Spreads every bit over all of them; different numbers stay different (the last step of
+/// SplitMix64).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
 }
 
 impl fmt::Display for TraceId {

@@ -2,10 +2,11 @@
 //!
 //! A frontend asks the [`Tracer`] for an [`ActiveTrace`] once it knows the model of a request. The
 //! trace travels with the request; steps of ensembles and nested requests are children of it. What
-//! is recorded are mostly times that the request has anyway for its statistics. When the last
-//! reference is dropped, after the response was sent, the trace becomes a [`RequestTrace`] and goes
-//! through a bounded queue to a thread that passes it to the [`TraceSink`]s: the trace file
-//! ([`file`]), the list of recent traces ([`recent`]) and others.
+//! is recorded are mostly times that the request has anyway for its statistics, in a block of memory
+//! that was used for earlier traces. When the last reference is dropped, after the response was
+//! sent, the block ([`RequestTrace`]) goes through a bounded queue to a thread that passes it to the
+//! trace file ([`file`]), the [`TraceSink`]s and the list of recent traces ([`recent`]). What that
+//! displaces is used for the next ones.
 //!
 //! While nothing is traced, a request pays one branch in each place that records.
 //!
@@ -28,10 +29,10 @@ pub mod settings;
 pub mod tensor_text;
 pub mod tracer;
 
-pub use active::{ActiveTrace, SendTrace};
+pub use active::{ActiveTrace, SendTrace, TraceEnd};
 pub use activity::{Activity, TensorActivity};
 pub use context::TraceContext;
-pub use ids::{SpanId, SpanPart, TraceId, TraceIds};
+pub use ids::{NumberIds, SpanId, SpanPart, TraceId, TraceIds};
 pub use recent::RecentTraces;
 pub use request_trace::{
     BatchFacts, RequestSpan, RequestTrace, TensorRecord, TraceFailure, TraceReason, TraceWire,

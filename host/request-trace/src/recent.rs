@@ -3,7 +3,6 @@
 use crate::request_trace::{RequestTrace, TraceReason};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// The last traces: two lists of the same length, so that many sampled requests do not displace the
 /// slow and the failed ones.
@@ -15,8 +14,8 @@ pub struct RecentTraces {
 
 #[derive(Debug, Default)]
 struct TraceLists {
-    sampled: VecDeque<Arc<RequestTrace>>,
-    notable: VecDeque<Arc<RequestTrace>>,
+    sampled: VecDeque<Box<RequestTrace>>,
+    notable: VecDeque<Box<RequestTrace>>,
 }
 
 impl RecentTraces {
@@ -25,42 +24,46 @@ impl RecentTraces {
         Self { limit, lists: Mutex::default() }
     }
 
-    pub fn add(&self, trace: &Arc<RequestTrace>) {
+    /// Returns the trace that it displaces.
+    pub fn add(&self, trace: Box<RequestTrace>) -> Option<Box<RequestTrace>> {
         let mut lists = self.lists.lock();
         let list = match trace.reason {
             TraceReason::Sampled => &mut lists.sampled,
             TraceReason::Slow | TraceReason::Failed => &mut lists.notable,
         };
-        list.push_front(Arc::clone(trace));
-        let displaced = (list.len() > self.limit).then(|| list.pop_back());
-        drop(lists);
-        drop(displaced);
+        list.push_front(trace);
+        if list.len() > self.limit { list.pop_back() } else { None }
     }
 
     /// All of them, the newest first.
-    pub fn list(&self) -> Vec<Arc<RequestTrace>> {
-        let lists = self.lists.lock();
-        let mut all: Vec<_> = lists.sampled.iter().chain(&lists.notable).cloned().collect();
-        drop(lists);
-        all.sort_by_key(|trace| std::cmp::Reverse((trace.end_ns, trace.root().id)));
-        all
+    pub fn list(&self) -> Vec<RequestTrace> {
+        self.lists.lock().newest_first().into_iter().cloned().collect()
     }
 
     /// The newest trace with this id: the request id of the client, else the trace id of its
     /// context in hexadecimal, else the number of the trace.
-    pub fn find(&self, id: &str) -> Option<Arc<RequestTrace>> {
-        let all = self.list();
-        let by_request = |trace: &&Arc<RequestTrace>| {
+    pub fn find(&self, id: &str) -> Option<RequestTrace> {
+        let lists = self.lists.lock();
+        let all = lists.newest_first();
+        let by_request = |trace: &&RequestTrace| {
             trace.spans.iter().any(|span| !span.request_id.is_empty() && span.request_id == id)
         };
-        let by_context = |trace: &&Arc<RequestTrace>| {
+        let by_context = |trace: &&RequestTrace| {
             trace.context.as_ref().is_some_and(|context| context.trace_id.to_string() == id)
         };
         let number = id.parse::<u64>().ok();
-        let by_number =
-            |trace: &&Arc<RequestTrace>| number.is_some_and(|number| trace.root().id == number);
-        let found = all.iter().find(by_request).or_else(|| all.iter().find(by_context));
-        found.or_else(|| all.iter().find(by_number)).cloned()
+        let by_number = |trace: &&RequestTrace| number == Some(trace.root().id);
+        let find = |wanted: &dyn Fn(&&RequestTrace) -> bool| all.iter().copied().find(wanted);
+        find(&by_request).or_else(|| find(&by_context)).or_else(|| find(&by_number)).cloned()
+    }
+}
+
+impl TraceLists {
+    fn newest_first(&self) -> Vec<&RequestTrace> {
+        let mut all: Vec<&RequestTrace> =
+            self.sampled.iter().chain(&self.notable).map(|trace| &**trace).collect();
+        all.sort_by_key(|trace| std::cmp::Reverse((trace.end_ns, trace.root().id)));
+        all
     }
 }
 

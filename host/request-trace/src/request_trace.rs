@@ -4,7 +4,7 @@ use crate::activity::{Activity, TensorActivity};
 use crate::context::TraceContext;
 use crate::ids::{TraceId, TraceIds};
 use crate::settings::TraceLevels;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use trtserver_base::error::Code;
 
@@ -107,7 +107,7 @@ pub struct RequestSpan {
     /// In the order of the times. At most [`MAX_TIMESTAMPS`].
     pub timestamps: SmallVec<[(Activity, u64); 12]>,
     /// The batch in which it was executed.
-    pub batch: Option<Arc<BatchFacts>>,
+    pub batch: Option<BatchFacts>,
     /// At level TENSORS; at most [`MAX_TENSOR_BYTES`] of text.
     pub tensors: Vec<TensorRecord>,
     /// Responses with tensors.
@@ -123,7 +123,7 @@ pub const MAX_TIMESTAMPS: usize = 256;
 pub const MAX_TENSOR_BYTES: usize = 4 << 20;
 
 /// The batch that a request was part of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BatchFacts {
     /// Unique among the batches of the process.
     pub number: u64,
@@ -133,8 +133,8 @@ pub struct BatchFacts {
     /// Why it was closed, as the metrics name it.
     pub close_reason: &'static str,
     /// Request ids of its requests, at most [`MAX_MATES`]; an empty text for those without one.
-    /// Empty for a single request.
-    pub request_ids: Vec<String>,
+    /// `None` for a single request.
+    pub request_ids: Option<Arc<[String]>>,
 }
 
 /// Most request ids in [`BatchFacts`].
@@ -160,6 +160,42 @@ pub struct TensorRecord {
 }
 
 impl RequestTrace {
+    /// A block to record in.
+    pub(crate) fn block(ids: &TraceIds) -> Box<Self> {
+        Box::new(Self {
+            spans: smallvec![RequestSpan::default()],
+            wire: TraceWire::Nested,
+            context: None,
+            ids: ids.clone(),
+            sampled: None,
+            reason: TraceReason::Sampled,
+            start_ns: 0,
+            end_ns: 0,
+            unix_offset_ns: 0,
+            status: None,
+            input_bytes: 0,
+            output_bytes: 0,
+            caller: None,
+        })
+    }
+
+    /// Forgets what was recorded, so that the block can be used again. False if it has grown: such
+    /// a block is given back to the allocator.
+    pub(crate) fn clear(&mut self) -> bool {
+        if self.spans.spilled() || self.root().timestamps.spilled() {
+            return false;
+        }
+        self.root_mut().clear();
+        (self.context, self.caller, self.sampled, self.status) = (None, None, None, None);
+        self.reason = TraceReason::Sampled;
+        (self.end_ns, self.input_bytes, self.output_bytes) = (0, 0, 0);
+        true
+    }
+
+    pub(crate) fn root_mut(&mut self) -> &mut RequestSpan {
+        &mut self.spans[0]
+    }
+
     /// The client's request.
     pub fn root(&self) -> &RequestSpan {
         &self.spans[0]
@@ -184,6 +220,17 @@ impl RequestTrace {
 }
 
 impl RequestSpan {
+    /// Forgets all but the model.
+    fn clear(&mut self) {
+        self.request_id.clear();
+        self.timestamps.clear();
+        (self.version, self.rows, self.responses) = (0, 0, 0);
+        (self.batch, self.failure) = (None, None);
+        if !self.tensors.is_empty() {
+            self.tensors = Vec::new();
+        }
+    }
+
     /// The first time of this activity.
     pub fn time(&self, activity: &Activity) -> Option<u64> {
         self.timestamps.iter().find(|(a, _)| a == activity).map(|(_, ns)| *ns)

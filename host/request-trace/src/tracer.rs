@@ -26,8 +26,13 @@ use trtserver_config::{TraceConfig, TraceMode};
 const QUEUED: usize = 8192;
 /// How often the thread looks for traces. It is not woken, which would cost requests a system call.
 const INTERVAL: Duration = Duration::from_millis(20);
+/// The same when it has found [`MANY`] at once, so that sinks get them in small portions.
+const BUSY_INTERVAL: Duration = Duration::from_millis(5);
+const MANY: usize = 100;
 /// The same while nothing is traced.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Most blocks of memory that wait for the next traces, about 0.8 KB each.
+const MAX_POOLED: usize = 1024;
 /// How long the end of the server waits for the thread.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 
@@ -37,7 +42,7 @@ pub trait TraceSink: Send + Sync {
     fn demand(&self) -> TraceDemand;
 
     /// A trace has ended. Must not block for long: traces behind it are dropped meanwhile.
-    fn finished(&self, trace: &Arc<RequestTrace>);
+    fn finished(&self, trace: &RequestTrace);
 
     /// The server ends; no trace follows. Must return within a few seconds.
     fn stop(&self) {}
@@ -45,7 +50,7 @@ pub trait TraceSink: Send + Sync {
 
 /// A finished trace and the setting that sampled it, which must not outlive the delivery: it writes
 /// its last file when it is dropped.
-type FinishedTrace = (Arc<RequestTrace>, Option<SampledBy>);
+type FinishedTrace = (Box<RequestTrace>, Option<SampledBy>);
 
 /// Which traces a sink wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +84,9 @@ pub struct Tracer {
     ids: AtomicU64,
     stats: Arc<TraceStats>,
     queue: OnceLock<SyncSender<FinishedTrace>>,
+    /// Blocks for the next traces. Boxed: a trace goes through the queue as a pointer.
+    #[allow(clippy::vec_box, reason = "blocks are passed on without a copy")]
+    pool: Mutex<Vec<Box<RequestTrace>>>,
     stopping: AtomicBool,
     worker: Mutex<Option<thread::JoinHandle<()>>>,
 }
@@ -129,6 +137,7 @@ impl Tracer {
             ids: AtomicU64::new(0),
             stats,
             queue: OnceLock::new(),
+            pool: Mutex::default(),
             stopping: AtomicBool::new(false),
             worker: Mutex::default(),
         });
@@ -234,21 +243,36 @@ impl Tracer {
         self.ids.fetch_add(1, Relaxed) + 1
     }
 
+    /// Memory for a trace.
+    pub(crate) fn take_block(&self) -> Box<RequestTrace> {
+        let pooled = self.pool.lock().pop();
+        pooled.unwrap_or_else(|| RequestTrace::block(&self.trace_ids))
+    }
+
+    /// Memory of a trace that nobody wants.
+    pub(crate) fn return_block(&self, mut block: Box<RequestTrace>) {
+        if block.clear() {
+            let mut pool = self.pool.lock();
+            if pool.len() < MAX_POOLED {
+                pool.push(block);
+            }
+        }
+    }
+
     /// A trace is complete. On a thread of its request.
-    pub(crate) fn finish(&self, mut trace: RequestTrace, sampled: Option<SampledBy>) {
-        let failed = trace.spans[0].failure.is_some();
+    pub(crate) fn finish(&self, mut trace: Box<RequestTrace>, sampled: Option<SampledBy>) {
         if let Some(slow) = self.slow_ns {
-            if failed {
+            if trace.root().failure.is_some() {
                 trace.reason = TraceReason::Failed;
             } else if trace.duration_ns() >= slow {
                 trace.reason = TraceReason::Slow;
             }
         }
         if trace.sampled.is_none() && trace.reason == TraceReason::Sampled && !self.all {
-            return;
+            return self.return_block(trace);
         }
         let Some(queue) = self.queue.get() else { return };
-        if queue.try_send((Arc::new(trace), sampled)).is_err() {
+        if queue.try_send((trace, sampled)).is_err() {
             self.stats.count_dropped(TraceDrop::QueueFull, 1);
         }
     }
@@ -320,37 +344,55 @@ impl Tracer {
     }
 
     fn run(&self, queue: &Receiver<FinishedTrace>) {
+        let mut free = Vec::with_capacity(MANY);
         loop {
             let stopping = self.stopping.load(Relaxed);
             // Once for all of them: the clocks hardly drift apart in an interval.
             let offset = unix_offset_ns();
+            let mut found = 0;
             while let Ok((mut trace, sampled)) = queue.try_recv() {
-                // Nobody else has it yet.
-                if let Some(trace) = Arc::get_mut(&mut trace) {
-                    trace.unix_offset_ns = offset;
+                trace.unix_offset_ns = offset;
+                found += 1;
+                let block = self.deliver(trace, sampled);
+                free.extend(block.and_then(|mut block| block.clear().then_some(block)));
+                if free.len() == MANY {
+                    self.return_blocks(&mut free);
                 }
-                self.deliver(&trace, sampled);
             }
+            self.return_blocks(&mut free);
             if stopping {
                 return;
             }
-            thread::park_timeout(if self.is_active() { INTERVAL } else { IDLE_INTERVAL });
+            thread::park_timeout(match self.is_active() {
+                true if found >= MANY => BUSY_INTERVAL,
+                true => INTERVAL,
+                false => IDLE_INTERVAL,
+            });
         }
     }
 
-    fn deliver(&self, trace: &Arc<RequestTrace>, sampled: Option<SampledBy>) {
+    /// Passes a trace on. Returns memory for another one.
+    fn deliver(
+        &self,
+        trace: Box<RequestTrace>,
+        sampled: Option<SampledBy>,
+    ) -> Option<Box<RequestTrace>> {
         let wanted = trace.sampled.is_some() || trace.reason != TraceReason::Sampled;
-        if wanted {
-            self.recent.add(trace);
-        }
         if let Some(sampled) = sampled {
-            sampled.write(trace);
+            sampled.write(&trace);
         }
         for sink in &self.sinks {
             if wanted || sink.demand() == TraceDemand::All {
-                sink.finished(trace);
+                sink.finished(&trace);
             }
         }
+        if wanted { self.recent.add(trace) } else { Some(trace) }
+    }
+
+    fn return_blocks(&self, free: &mut Vec<Box<RequestTrace>>) {
+        let mut pool = self.pool.lock();
+        let room = MAX_POOLED - pool.len();
+        pool.extend(free.drain(..).take(room));
     }
 
     /// Ends tracing: what was recorded is written. Waits a few seconds at most.

@@ -1,6 +1,7 @@
 //! Unit tests of `tracer.rs`.
 
 use super::*;
+use crate::active::TraceEnd;
 use crate::activity::Activity;
 use crate::settings::{SettingChange, TraceLevels};
 use std::sync::mpsc;
@@ -8,22 +9,22 @@ use trtserver_base::error::Error;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-struct Forward(TraceDemand, mpsc::Sender<Arc<RequestTrace>>);
+struct Forward(TraceDemand, mpsc::Sender<RequestTrace>);
 
 impl TraceSink for Forward {
     fn demand(&self) -> TraceDemand {
         self.0
     }
 
-    fn finished(&self, trace: &Arc<RequestTrace>) {
-        self.1.send(Arc::clone(trace)).unwrap();
+    fn finished(&self, trace: &RequestTrace) {
+        self.1.send(trace.clone()).unwrap();
     }
 }
 
 fn tracer(
     config: &TraceConfig,
     demand: TraceDemand,
-) -> (Arc<Tracer>, mpsc::Receiver<Arc<RequestTrace>>) {
+) -> (Arc<Tracer>, mpsc::Receiver<RequestTrace>) {
     let (sender, finished) = mpsc::channel();
     (Tracer::new(config, vec![Box::new(Forward(demand, sender))]), finished)
 }
@@ -54,10 +55,10 @@ fn a_trace_ends_with_its_last_reference() {
     trace.submitted(3, "id\n", 2, 64);
     let step = trace.child(&"step".into());
     step.submitted(1, "id\n", 2, 64);
-    step.finished(None, 5, None, now_ns());
+    step.finished(&TraceEnd { queued_ns: 5, ..TraceEnd::default() }, now_ns());
     let sending = trace.sending(200);
     trace.responded(16, now_ns());
-    trace.finished(None, 0, None, now_ns());
+    trace.finished(&TraceEnd::default(), now_ns());
     drop((trace, step));
     assert!(finished.try_recv().is_err());
     drop(sending);
@@ -153,7 +154,7 @@ fn files_are_written_by_log_frequency_and_count() {
         let tracer = Tracer::new(&TraceConfig { file, ..config.clone() }, Vec::new());
         for _ in 0..requests {
             let trace = begin(&tracer, None);
-            trace.iter().for_each(|trace| trace.finished(None, 0, None, now_ns()));
+            trace.iter().for_each(|trace| trace.finished(&TraceEnd::default(), now_ns()));
         }
         tracer.stop();
         let mut found: Vec<(String, usize)> = std::fs::read_dir(folder.path())

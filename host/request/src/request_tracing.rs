@@ -12,7 +12,7 @@ use trtserver_base::request_id::RequestId;
 use trtserver_base::stats::CLOSE_REASONS;
 use trtserver_request_trace::current::{TraceScope, enter_trace};
 use trtserver_request_trace::request_trace::MAX_MATES;
-use trtserver_request_trace::{ActiveTrace, BatchFacts, TensorActivity};
+use trtserver_request_trace::{ActiveTrace, BatchFacts, TensorActivity, TraceEnd};
 
 /// Longest request id in the list of a batch.
 const MAX_MATE_ID: usize = 64;
@@ -39,20 +39,17 @@ pub fn trace_batch(
         request.id[..request.id.floor_char_boundary(MAX_MATE_ID)].to_owned()
     };
     let count = clients().count();
-    let facts = Arc::new(BatchFacts {
+    let facts = BatchFacts {
         number,
         instance: Arc::clone(instance),
         requests: count as u32,
         rows: clients().map(|request| request.context().batch).sum(),
         close_reason: close_reason.and_then(|i| CLOSE_REASONS.get(i).copied()).unwrap_or_default(),
-        request_ids: match count {
-            0 | 1 => Vec::new(),
-            _ => clients().take(MAX_MATES).map(id).collect(),
-        },
-    });
+        request_ids: (count > 1).then(|| clients().take(MAX_MATES).map(id).collect()),
+    };
     for request in requests {
         if let Some(trace) = request.responder.trace() {
-            trace.executed_in(&facts);
+            trace.executed_in(facts.clone());
             trace_inputs(trace, request, TensorActivity::BackendInput);
         }
     }
@@ -65,6 +62,10 @@ pub fn trace_batch(
 #[cold]
 pub fn trace_response(trace: &ActiveTrace, response: &InferResponse, now: u64) {
     trace.responded(response.byte_size() as u64, now);
+    trace_outputs(trace, response);
+}
+
+fn trace_outputs(trace: &ActiveTrace, response: &InferResponse) {
     if trace.wants_tensors() {
         for output in &response.outputs {
             let (name, dtype) = (&output.name, output.dtype.v2_name());
@@ -81,16 +82,18 @@ pub fn trace_end(
     result: &Result<Option<InferResponse>>,
 ) {
     let now = now_ns();
-    if let Ok(Some(response)) = result {
-        trace_response(trace, response, now);
-    }
+    let response = result.as_ref().ok().and_then(Option::as_ref);
     let execution = responder.counted_execution();
-    trace.finished(
-        result.as_ref().err(),
-        responder.queued_ns(),
-        execution.as_deref().map(|e| &**e),
-        now,
-    );
+    let end = TraceEnd {
+        error: result.as_ref().err(),
+        response_bytes: response.map(|response| response.byte_size() as u64),
+        queued_ns: responder.queued_ns(),
+        execution: execution.as_deref().map(|e| &**e),
+    };
+    trace.finished(&end, now);
+    if let Some(response) = response {
+        trace_outputs(trace, response);
+    }
 }
 
 fn trace_inputs(trace: &ActiveTrace, request: &InferRequest, activity: TensorActivity) {

@@ -9,6 +9,7 @@ use trtserver_metrics::TelemetryStats;
 use trtserver_request_trace::{RequestTrace, TraceDemand, TraceSampler, TraceSink, Tracer};
 use trtserver_telemetry::access_log::AccessLog;
 use trtserver_telemetry::otlp::SpanExporter;
+use trtserver_telemetry::request_spans::TraceSpans;
 use trtserver_telemetry::settings::{ExporterOptions, ExporterSettings};
 
 /// Limit of the wait for a collector that takes nothing more.
@@ -23,7 +24,7 @@ pub struct Telemetry {
     exporter: Option<Arc<TraceExporter>>,
 }
 
-type TraceExporter = SpanExporter<Arc<RequestTrace>>;
+type TraceExporter = SpanExporter<TraceSpans>;
 
 /// Passes traces on to the exporter.
 struct SpanSink(Arc<TraceExporter>);
@@ -33,8 +34,8 @@ impl TraceSink for SpanSink {
         TraceDemand::Sampled
     }
 
-    fn finished(&self, trace: &Arc<RequestTrace>) {
-        self.0.offer(Arc::clone(trace));
+    fn finished(&self, trace: &RequestTrace) {
+        self.0.offer(trace);
     }
 }
 

@@ -17,3 +17,4 @@ pub mod otlp;
 pub mod request_spans;
 pub mod settings;
 pub mod span;
+mod span_template;

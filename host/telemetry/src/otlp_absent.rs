@@ -1,7 +1,7 @@
 //! In place of `otlp` in a server that is built without that feature.
 
 use crate::settings::ExporterSettings;
-use crate::span::SpanSource;
+use crate::span::SpanEncoder;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ const ABSENT: &str = "this server was built without the exporter of OpenTelemetr
      a server of `cargo xtask build`";
 
 /// Has no value: a server without an exporter.
-pub struct SpanExporter<T>(Infallible, PhantomData<fn(T)>);
+pub struct SpanExporter<E>(Infallible, PhantomData<fn(E)>);
 
-impl<T: SpanSource> SpanExporter<T> {
+impl<E: SpanEncoder> SpanExporter<E> {
     /// # Errors
     /// Always.
     pub fn start(_: ExporterSettings) -> Result<Self, String> {
         Err(ABSENT.to_owned())
     }
 
-    pub fn offer(&self, _: T) {
+    pub fn offer(&self, _: &E::Source) {
         match self.0 {}
     }
 

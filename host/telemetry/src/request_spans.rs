@@ -8,8 +8,8 @@
 //!         └─ compute
 //! ```
 
-use crate::span::{SpanBuffer, SpanKind, SpanSource, SpanWriter};
-use std::sync::Arc;
+use crate::span::{SpanBuffer, SpanEncoder, SpanKind, SpanWriter};
+use crate::span_template::SpanTemplates;
 use trtserver_request_trace::{
     Activity, RequestSpan, RequestTrace, SpanId, SpanPart, TraceFailure, TraceId, TraceReason,
 };
@@ -23,49 +23,50 @@ const REQUEST_ID: &str = "triton.request_id";
 /// Why a trace was exported that is not sampled: `slow` or `failed`.
 const KEPT: &str = "trtserver.kept";
 
-impl SpanSource for Arc<RequestTrace> {
-    fn span_count(&self) -> usize {
-        let models = self.spans.iter().filter(|span| model_times(span).is_some());
+/// Makes spans of traces.
+#[derive(Default)]
+pub struct TraceSpans(SpanTemplates);
+
+impl SpanEncoder for TraceSpans {
+    type Source = RequestTrace;
+
+    fn span_count(&self, trace: &RequestTrace) -> usize {
+        let models = trace.spans.iter().filter(|span| model_times(span).is_some());
         1 + models.map(|span| 1 + usize::from(compute_times(span).is_some())).sum::<usize>()
     }
 
-    fn encode_spans(&self, spans: &mut SpanBuffer) {
-        let root = self.root();
-        let trace_id = self.trace_id();
-        let request = self.ids.span_id(root.id, SpanPart::Request);
-        spans.add(|span| write_request(span, self, (trace_id, request)));
-        for model in &self.spans {
-            let Some(times) = model_times(model) else { continue };
-            let parent = match model.parent_id {
-                0 => request,
-                number => self.ids.span_id(number, SpanPart::Model),
-            };
-            let id = self.ids.span_id(model.id, SpanPart::Model);
+    fn encode_spans(&mut self, trace: &RequestTrace, spans: &mut SpanBuffer) {
+        self.0.encode(trace, spans, |spans| write_spans(trace, spans));
+    }
+}
+
+/// Writes every field of the spans.
+pub(crate) fn write_spans(trace: &RequestTrace, spans: &mut SpanBuffer) {
+    let root = trace.root();
+    let trace_id = trace.trace_id();
+    let request = trace.ids.span_id(root.id, SpanPart::Request);
+    spans.add(|span| write_request(span, trace, (trace_id, request)));
+    for model in &trace.spans {
+        let Some(times) = model_times(model) else { continue };
+        let parent = match model.parent_id {
+            0 => request,
+            number => trace.ids.span_id(number, SpanPart::Model),
+        };
+        let id = trace.ids.span_id(model.id, SpanPart::Model);
+        spans.add(|span| {
+            let name = (&*model.model, SpanKind::Internal);
+            write_common(span, trace, name, (trace_id, id, Some(parent)), times);
+            write_model(span, model);
+            write_events(span, trace, model, SpanPart::Model);
+            write_status(span, model.failure.as_ref());
+        });
+        if let Some(times) = compute_times(model) {
+            let compute = trace.ids.span_id(model.id, SpanPart::Compute);
             spans.add(|span| {
-                write_common(
-                    span,
-                    self,
-                    (&model.model, SpanKind::Internal),
-                    (trace_id, id, Some(parent)),
-                    times,
-                );
-                write_model(span, model);
-                write_events(span, self, model, SpanPart::Model);
-                write_status(span, model.failure.as_ref());
+                let name = ("compute", SpanKind::Internal);
+                write_common(span, trace, name, (trace_id, compute, Some(id)), times);
+                write_events(span, trace, model, SpanPart::Compute);
             });
-            if let Some(times) = compute_times(model) {
-                let compute = self.ids.span_id(model.id, SpanPart::Compute);
-                spans.add(|span| {
-                    write_common(
-                        span,
-                        self,
-                        ("compute", SpanKind::Internal),
-                        (trace_id, compute, Some(id)),
-                        times,
-                    );
-                    write_events(span, self, model, SpanPart::Compute);
-                });
-            }
         }
     }
 }
@@ -133,7 +134,7 @@ fn write_events(
     }
 }
 
-fn part_of(activity: &Activity) -> SpanPart {
+pub(crate) fn part_of(activity: &Activity) -> SpanPart {
     match activity {
         Activity::HttpRecvStart
         | Activity::HttpRecvEnd

@@ -23,13 +23,13 @@ fn executed(id: u64, parent_id: u64, model: &str, times: &[(Activity, u64)]) -> 
         requests: 1,
         rows: 1,
         close_reason: "",
-        request_ids: Vec::new(),
+        request_ids: None,
     };
-    RequestSpan { batch: Some(Arc::new(batch)), ..span(id, parent_id, model, times) }
+    RequestSpan { batch: Some(batch), ..span(id, parent_id, model, times) }
 }
 
-fn trace(spans: Vec<RequestSpan>, context: Option<TraceContext>) -> Arc<RequestTrace> {
-    Arc::new(RequestTrace {
+fn trace(spans: Vec<RequestSpan>, context: Option<TraceContext>) -> RequestTrace {
+    RequestTrace {
         spans: spans.into(),
         wire: TraceWire::V2Http,
         context: context.map(Box::new),
@@ -43,13 +43,14 @@ fn trace(spans: Vec<RequestSpan>, context: Option<TraceContext>) -> Arc<RequestT
         input_bytes: 0,
         output_bytes: 0,
         caller: None,
-    })
+    }
 }
 
-fn spans_of(trace: &Arc<RequestTrace>) -> Vec<Span> {
+fn spans_of(trace: &RequestTrace) -> Vec<Span> {
     let mut spans = SpanBuffer::new(0);
-    trace.encode_spans(&mut spans);
-    assert_eq!(spans.count(), trace.span_count());
+    let mut encoder = TraceSpans::default();
+    encoder.encode_spans(trace, &mut spans);
+    assert_eq!(spans.count(), encoder.span_count(trace));
     // The spans alone are the message around them without its other fields.
     let encoded = spans.take(spans.count(), Vec::new());
     let decoded = ScopeSpans::decode(&*encoded).unwrap();
@@ -138,9 +139,9 @@ fn an_ensemble_with_a_step_below_a_caller() {
 fn failures_and_why_a_trace_is_kept() {
     let mut refused = span(1, 0, "m", &[(Activity::HttpRecvStart, 10)]);
     refused.failure = Some(TraceFailure { code: Code::InvalidArg, message: "no".to_owned() });
-    let mut kept = Arc::unwrap_or_clone(trace(vec![refused], None));
+    let mut kept = trace(vec![refused], None);
     (kept.sampled, kept.reason) = (None, TraceReason::Failed);
-    let spans = spans_of(&Arc::new(kept));
+    let spans = spans_of(&kept);
     assert_eq!(spans.len(), 1, "it did not reach its model");
     assert!(spans[0].parent_span_id.is_empty());
     assert_eq!(spans[0].status, Some(Status { message: "no".to_owned(), code: 2 }));

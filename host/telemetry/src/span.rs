@@ -6,12 +6,14 @@
 
 use trtserver_request_trace::ids::{SpanId, TraceId};
 
-/// What becomes spans, on the thread that exports them.
-pub trait SpanSource: Send + 'static {
-    /// How many places of the queue it takes: as many spans as it encodes.
-    fn span_count(&self) -> usize;
+/// Makes spans of something, with what it remembers from one to the next.
+pub trait SpanEncoder: Default + Send + 'static {
+    type Source;
 
-    fn encode_spans(&self, spans: &mut SpanBuffer);
+    /// How many places of the queue it takes: as many spans as are encoded.
+    fn span_count(&self, source: &Self::Source) -> usize;
+
+    fn encode_spans(&mut self, source: &Self::Source, spans: &mut SpanBuffer);
 }
 
 /// Encoded spans behind room for the head of their message.
@@ -23,10 +25,31 @@ pub struct SpanBuffer {
     ends: Vec<usize>,
     /// The span that is being written: its length comes before it.
     scratch: Vec<u8>,
+    /// Where ids, times and numbers are, if that is wanted.
+    marks: Option<Vec<Mark>>,
+}
+
+/// Where a value was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub at: usize,
+    pub kind: MarkKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    TraceId,
+    SpanId,
+    ParentId,
+    Time,
+    Number,
 }
 
 /// Writes the fields of one span.
-pub struct SpanWriter<'a>(&'a mut Vec<u8>);
+pub struct SpanWriter<'a> {
+    out: &'a mut Vec<u8>,
+    marks: Option<&'a mut Vec<Mark>>,
+}
 
 /// Whose work a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,21 +70,54 @@ const FIXED64: usize = 9;
 impl SpanBuffer {
     /// `room` bytes before the spans are left for the head.
     pub fn new(room: usize) -> Self {
-        Self { bytes: vec![0; room], room, ends: Vec::new(), scratch: Vec::new() }
+        let (ends, scratch) = (Vec::new(), Vec::new());
+        Self { bytes: vec![0; room], room, ends, scratch, marks: None }
+    }
+
+    /// One without a head that notes where values are.
+    pub fn marking() -> Self {
+        Self { marks: Some(Vec::new()), ..Self::new(0) }
     }
 
     pub fn count(&self) -> usize {
         self.ends.len()
     }
 
+    /// The spans, and where each of them ends.
+    pub fn encoded(&self) -> (&[u8], &[usize]) {
+        (&self.bytes, &self.ends)
+    }
+
+    pub fn marks(&self) -> &[Mark] {
+        self.marks.as_deref().unwrap_or_default()
+    }
+
     /// Adds a span with the fields that `write` writes.
     pub fn add(&mut self, write: impl FnOnce(&mut SpanWriter<'_>)) {
         self.scratch.clear();
-        write(&mut SpanWriter(&mut self.scratch));
+        let earlier = self.marks().len();
+        write(&mut SpanWriter { out: &mut self.scratch, marks: self.marks.as_mut() });
         self.bytes.push(SPANS);
         put_varint(&mut self.bytes, self.scratch.len() as u64);
+        let begin = self.bytes.len();
+        let marks = self.marks.iter_mut().flatten().skip(earlier);
+        marks.for_each(|mark| mark.at += begin);
         self.bytes.extend_from_slice(&self.scratch);
         self.ends.push(self.bytes.len());
+    }
+
+    /// Adds spans that another buffer has encoded. Returns their bytes.
+    pub fn add_encoded(&mut self, bytes: &[u8], ends: &[usize]) -> &mut [u8] {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.ends.extend(ends.iter().map(|end| begin + end));
+        &mut self.bytes[begin..]
+    }
+
+    /// Removes all but the first `count` spans.
+    pub fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(self.room));
     }
 
     /// Removes the first `count` spans: their bytes with the room before them, which then holds
@@ -84,13 +140,13 @@ impl SpanBuffer {
 impl SpanWriter<'_> {
     /// Where the span belongs; `state` is the `tracestate` of the trace, empty without one.
     pub fn ids(&mut self, trace: TraceId, span: SpanId, state: &str, parent: Option<SpanId>) {
-        self.bytes(1, &trace.0);
-        self.bytes(2, &span.0);
+        self.id(1, &trace.0, MarkKind::TraceId);
+        self.id(2, &span.0, MarkKind::SpanId);
         if !state.is_empty() {
             self.bytes(3, state.as_bytes());
         }
         if let Some(parent) = parent {
-            self.bytes(4, &parent.0);
+            self.id(4, &parent.0, MarkKind::ParentId);
         }
     }
 
@@ -99,7 +155,7 @@ impl SpanWriter<'_> {
     }
 
     pub fn kind(&mut self, kind: SpanKind) {
-        self.0.extend_from_slice(&[varint(6), kind as u8]);
+        self.out.extend_from_slice(&[varint(6), kind as u8]);
     }
 
     /// Nanoseconds since 1970.
@@ -117,8 +173,9 @@ impl SpanWriter<'_> {
     pub fn number_attribute(&mut self, key: &str, number: i64) {
         let number = number.cast_unsigned();
         self.attribute(key, 1 + varint_length(number));
-        self.0.push(varint(3));
-        put_varint(self.0, number);
+        self.out.push(varint(3));
+        self.mark(self.out.len(), MarkKind::Number);
+        put_varint(self.out, number);
     }
 
     /// A point in time, in nanoseconds since 1970.
@@ -132,7 +189,7 @@ impl SpanWriter<'_> {
     pub fn error(&mut self, message: &str) {
         self.begin(15, bytes_length(message.len()) + 2);
         self.bytes(2, message.as_bytes());
-        self.0.extend_from_slice(&[varint(3), STATUS_ERROR]);
+        self.out.extend_from_slice(&[varint(3), STATUS_ERROR]);
     }
 
     /// Everything of an attribute up to its value of `length` bytes.
@@ -142,19 +199,31 @@ impl SpanWriter<'_> {
         self.begin(2, length);
     }
 
+    fn id(&mut self, field: u8, bytes: &[u8], kind: MarkKind) {
+        self.bytes(field, bytes);
+        self.mark(self.out.len() - bytes.len(), kind);
+    }
+
+    fn mark(&mut self, at: usize, kind: MarkKind) {
+        if let Some(marks) = &mut self.marks {
+            marks.push(Mark { at, kind });
+        }
+    }
+
     fn bytes(&mut self, field: u8, bytes: &[u8]) {
         self.begin(field, bytes.len());
-        self.0.extend_from_slice(bytes);
+        self.out.extend_from_slice(bytes);
     }
 
     fn fixed64(&mut self, field: u8, number: u64) {
-        self.0.push(field << 3 | 1);
-        self.0.extend_from_slice(&number.to_le_bytes());
+        self.out.push(field << 3 | 1);
+        self.mark(self.out.len(), MarkKind::Time);
+        self.out.extend_from_slice(&number.to_le_bytes());
     }
 
     fn begin(&mut self, field: u8, length: usize) {
-        self.0.push(length_delimited(field));
-        put_varint(self.0, length as u64);
+        self.out.push(length_delimited(field));
+        put_varint(self.out, length as u64);
     }
 }
 
@@ -183,4 +252,12 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+/// Writes a number over one of the same length.
+pub(crate) fn replace_varint(out: &mut [u8], mut number: u64) {
+    for byte in out.iter_mut().take(varint_length(number)) {
+        *byte = if number < 0x80 { number as u8 } else { number as u8 | 0x80 };
+        number >>= 7;
+    }
 }

@@ -3,7 +3,6 @@
 
 use super::json::write::{Object, write_array, write_string};
 use super::management_json::{write_nested_object, write_object};
-use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_request_trace::{Activity, BatchFacts, RequestSpan, RequestTrace};
 use trtserver_wire::context::FrontendContext;
@@ -12,7 +11,7 @@ use trtserver_wire::context::FrontendContext;
 pub fn requests_json(ctx: &FrontendContext) -> Vec<u8> {
     let traces = ctx.tracer.recent().list();
     write_object(|o| {
-        write_array(o.key("requests"), &traces, |out, trace: &Arc<RequestTrace>| {
+        write_array(o.key("requests"), &traces, |out, trace: &RequestTrace| {
             write_nested_object(out, |o| write_summary(o, trace));
         });
         o.plain("dropped", ctx.tracer.stats().all_dropped());
@@ -120,7 +119,7 @@ fn write_batch(o: &mut Object<'_>, batch: &BatchFacts, span: &RequestSpan) {
     o.string("closed", batch.close_reason);
     // Itself once: ids need not be unique.
     let mut itself = true;
-    let others = batch.request_ids.iter().filter(|id| {
+    let others = batch.request_ids.iter().flat_map(|ids| ids.iter()).filter(|id| {
         let is_itself = itself && span.request_id.starts_with(id.as_str());
         itself &= !is_itself;
         !is_itself

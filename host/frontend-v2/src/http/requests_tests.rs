@@ -27,7 +27,7 @@ fn a_span_names_its_phases_and_its_batch() {
         requests: 3,
         rows: 5,
         close_reason: "delay",
-        request_ids: ["x", "a\"", "x"].map(str::to_owned).to_vec(),
+        request_ids: Some(["x", "a\"", "x"].map(str::to_owned).into()),
     };
     let span = RequestSpan {
         id: 1,
@@ -36,7 +36,7 @@ fn a_span_names_its_phases_and_its_batch() {
         version: 2,
         rows: 1,
         timestamps: times.into_iter().collect(),
-        batch: Some(Arc::new(batch)),
+        batch: Some(batch),
         ..Default::default()
     };
     let trace = RequestTrace {

@@ -1,19 +1,19 @@
-//! The exporter: a bounded queue of finished traces and the thread that sends them in batches.
+//! The exporter: a bounded queue of encoded spans and the thread that sends them in batches.
 //!
-//! Who offers a trace never waits: it is queued, or dropped and counted when the queue is full. The
-//! exporter's thread, which has a low priority, encodes the spans.
+//! Who offers a trace, which is never a request but the thread that finished traces go to, encodes
+//! its spans at once, or drops and counts them when the queue is full. The exporter's thread, which
+//! has a low priority, gets whole batches.
 
 use super::client::{ExportAnswer, GRPC_PREFIX, OtlpClient};
 use super::request_head::RequestHead;
 use super::retry::pause_before_retry;
 use crate::settings::{ExporterSettings, QueueLimits};
-use crate::span::{SpanBuffer, SpanSource};
+use crate::span::{SpanBuffer, SpanEncoder};
 use parking_lot::Mutex;
 use rustix::process::setpriority_process;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -28,25 +28,59 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Niceness of the thread: requests come first.
 const NICENESS: i32 = 5;
 
+/// Memory of sent batches that is kept for the next ones.
+const MAX_SPARE: usize = 2;
+
 /// Sends spans in the background.
-pub struct SpanExporter<T> {
-    sender: Sender<T>,
-    queue: Arc<SpanQueue>,
+pub struct SpanExporter<E> {
+    queue: Arc<SpanQueue<E>>,
     stop: watch::Sender<Option<Instant>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What both ends of the queue share.
-struct SpanQueue {
-    /// Spans that wait.
-    length: AtomicUsize,
+struct SpanQueue<E> {
+    waiting: Mutex<WaitingSpans<E>>,
     /// A batch is full.
     full_batch: Notify,
     limits: QueueLimits,
     stats: Arc<SpanStats>,
 }
 
-impl<T: SpanSource> SpanExporter<T> {
+/// Spans that wait.
+struct WaitingSpans<E> {
+    encoder: E,
+    /// Full batches.
+    full: VecDeque<Vec<u8>>,
+    /// Spans that belong to no batch yet.
+    spans: SpanBuffer,
+    /// Memory for the next batches.
+    spare: Vec<Vec<u8>>,
+    /// The thread takes nothing more.
+    ended: bool,
+}
+
+impl<E> SpanQueue<E> {
+    fn length(&self, waiting: &WaitingSpans<E>) -> usize {
+        waiting.full.len() * self.limits.max_export_batch_size + waiting.spans.count()
+    }
+
+    /// The next batch with its number of spans: a full one, or a partial one if that is due.
+    fn next_batch(&self, is_partial_due: bool) -> Option<(usize, Vec<u8>)> {
+        let mut waiting = self.waiting.lock();
+        if let Some(batch) = waiting.full.pop_front() {
+            return Some((self.limits.max_export_batch_size, batch));
+        }
+        let count = waiting.spans.count();
+        if count == 0 || !is_partial_due {
+            return None;
+        }
+        let spare = waiting.spare.pop().unwrap_or_default();
+        Some((count, waiting.spans.take(count, spare)))
+    }
+}
+
+impl<E: SpanEncoder> SpanExporter<E> {
     /// Starts the thread. The collector need not be reachable.
     ///
     /// # Errors
@@ -55,43 +89,51 @@ impl<T: SpanSource> SpanExporter<T> {
         let client = OtlpClient::new(&settings)?;
         let fault = |e: io::Error| format!("cannot start the thread that exports spans: {e}");
         let runtime = Builder::new_current_thread().enable_all().build().map_err(fault)?;
+        let head = RequestHead::new(&settings.resource);
+        let room = GRPC_PREFIX + head.max_length();
         let queue = Arc::new(SpanQueue {
-            length: AtomicUsize::new(0),
+            waiting: Mutex::new(WaitingSpans {
+                encoder: E::default(),
+                full: VecDeque::new(),
+                spans: SpanBuffer::new(room),
+                spare: Vec::new(),
+                ended: false,
+            }),
             full_batch: Notify::new(),
             limits: settings.limits,
             stats: Arc::default(),
         });
-        let head = RequestHead::new(&settings.resource);
-        let room = GRPC_PREFIX + head.max_length();
-        let (sender, receiver) = channel();
         let (stop, stopped) = watch::channel(None);
-        let worker = ExportThread {
-            client,
-            queue: Arc::clone(&queue),
-            receiver,
-            stopped,
-            pending: SpanBuffer::new(room),
-            spare: Vec::new(),
-            head,
-            room,
-            last_logged: None,
-        };
+        let queued = Arc::clone(&queue);
+        let worker = ExportThread { client, queue: queued, stopped, head, room, last_logged: None };
         let named = std::thread::Builder::new().name("span-export".to_owned());
         let thread = named.spawn(move || worker.run(&runtime)).map_err(fault)?;
-        Ok(Self { sender, queue, stop, thread: Mutex::new(Some(thread)) })
+        Ok(Self { queue, stop, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Queues a finished trace; drops and counts it when the queue is full. Never waits.
-    pub fn offer(&self, source: T) {
-        let count = source.span_count();
-        let before = self.queue.length.fetch_add(count, Relaxed);
-        if before + count > self.queue.limits.max_queue_size || self.sender.send(source).is_err() {
-            self.queue.length.fetch_sub(count, Relaxed);
-            self.queue.stats.count_dropped(SpanDrop::QueueFull, count);
-            return;
+    /// Encodes the spans of a finished trace; drops and counts them when the queue is full. Never
+    /// waits for the collector.
+    pub fn offer(&self, source: &E::Source) {
+        let QueueLimits { max_queue_size, max_export_batch_size, .. } = self.queue.limits;
+        let mut guard = self.queue.waiting.lock();
+        let waiting = &mut *guard;
+        if waiting.ended || self.queue.length(waiting) >= max_queue_size {
+            let count = waiting.encoder.span_count(source);
+            return self.queue.stats.count_dropped(SpanDrop::QueueFull, count);
         }
-        let batch = self.queue.limits.max_export_batch_size;
-        if before < batch && before + count >= batch {
+        let before = waiting.spans.count();
+        waiting.encoder.encode_spans(source, &mut waiting.spans);
+        if self.queue.length(waiting) > max_queue_size {
+            let count = waiting.spans.count() - before;
+            waiting.spans.truncate(before);
+            return self.queue.stats.count_dropped(SpanDrop::QueueFull, count);
+        }
+        let full_before = waiting.full.len();
+        while waiting.spans.count() >= max_export_batch_size {
+            let spare = waiting.spare.pop().unwrap_or_default();
+            waiting.full.push_back(waiting.spans.take(max_export_batch_size, spare));
+        }
+        if waiting.full.len() > full_before {
             self.queue.full_batch.notify_one();
         }
     }
@@ -112,23 +154,18 @@ impl<T: SpanSource> SpanExporter<T> {
 }
 
 /// The receiving end of the queue.
-struct ExportThread<T> {
+struct ExportThread<E> {
     client: OtlpClient,
-    queue: Arc<SpanQueue>,
-    receiver: Receiver<T>,
+    queue: Arc<SpanQueue<E>>,
     /// Until when the thread may send; `None`: the server runs.
     stopped: watch::Receiver<Option<Instant>>,
-    /// Spans that belong to no batch yet.
-    pending: SpanBuffer,
-    /// Memory for the next ones.
-    spare: Vec<u8>,
     head: RequestHead,
     /// Bytes before the spans of a batch, for its head.
     room: usize,
     last_logged: Option<Instant>,
 }
 
-impl<T: SpanSource> ExportThread<T> {
+impl<E: SpanEncoder> ExportThread<E> {
     fn run(mut self, runtime: &Runtime) {
         // Without the right to lower it, the thread has the server's priority.
         let _ = setpriority_process(None, NICENESS);
@@ -171,37 +208,22 @@ impl<T: SpanSource> ExportThread<T> {
 
     /// Sends all full batches, and a partial one if it is due.
     async fn export_queued(&mut self, is_partial_due: bool) {
-        let batch_size = self.queue.limits.max_export_batch_size;
-        loop {
-            self.fill(batch_size);
-            let count = self.pending.count().min(batch_size);
-            if count == 0 || count < batch_size && !is_partial_due {
-                return;
-            }
-            self.export_batch(count).await;
-        }
-    }
-
-    /// Encodes the spans of queued traces until a batch is full.
-    fn fill(&mut self, batch_size: usize) {
-        while self.pending.count() < batch_size
-            && let Ok(source) = self.receiver.try_recv()
-        {
-            let before = self.pending.count();
-            source.encode_spans(&mut self.pending);
-            self.queue.length.fetch_sub(self.pending.count() - before, Relaxed);
+        while let Some((count, spans)) = self.queue.next_batch(is_partial_due) {
+            self.export_batch(count, spans).await;
         }
     }
 
     /// Sends a batch until the collector has it, refuses it, or its time is over.
-    async fn export_batch(&mut self, count: usize) {
+    async fn export_batch(&mut self, count: usize, spans: Vec<u8>) {
         let mut unsent = UnsentSpans { count, stats: Arc::clone(&self.queue.stats) };
-        let spans = self.pending.take(count, std::mem::take(&mut self.spare));
         let head = self.head.encode(spans.len() - self.room);
         let reason = match self.client.body(&head, spans, self.room) {
             Ok(body) => {
                 let sent = self.send_batch(&body.sent, &mut unsent).await;
-                self.spare = body.into_memory();
+                let mut waiting = self.queue.waiting.lock();
+                if waiting.spare.len() < MAX_SPARE {
+                    waiting.spare.push(body.into_memory());
+                }
                 sent
             }
             Err(e) => Err(format!("cannot compress a batch: {e}")),
@@ -266,11 +288,11 @@ impl<T: SpanSource> ExportThread<T> {
     }
 
     /// Counts what the end of the server leaves.
-    fn count_left(&mut self) {
-        let mut left = self.pending.count();
-        while let Ok(source) = self.receiver.try_recv() {
-            left += source.span_count();
-        }
+    fn count_left(&self) {
+        let mut waiting = self.queue.waiting.lock();
+        waiting.ended = true;
+        let left = self.queue.length(&waiting);
+        drop(waiting);
         if left > 0 {
             self.queue.stats.count_dropped(SpanDrop::Shutdown, left);
         }

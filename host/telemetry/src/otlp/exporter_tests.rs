@@ -12,20 +12,19 @@ use std::time::Instant;
 const LONG: Duration = Duration::from_secs(20);
 
 /// Spans with a name only.
-struct NamedSpans(usize);
+#[derive(Default)]
+struct NamedSpans;
 
-impl SpanSource for NamedSpans {
-    fn span_count(&self) -> usize {
-        self.0
+impl SpanEncoder for NamedSpans {
+    type Source = usize;
+
+    fn span_count(&self, count: &usize) -> usize {
+        *count
     }
 
-    fn encode_spans(&self, spans: &mut SpanBuffer) {
-        (0..self.0).for_each(|index| spans.add(|span| span.name(&index.to_string())));
+    fn encode_spans(&mut self, count: &usize, spans: &mut SpanBuffer) {
+        (0..*count).for_each(|index| spans.add(|span| span.name(&index.to_string())));
     }
-}
-
-fn spans(count: usize) -> NamedSpans {
-    NamedSpans(count)
 }
 
 fn start(address: SocketAddr, limits: QueueLimits) -> SpanExporter<NamedSpans> {
@@ -108,7 +107,7 @@ fn names(request: &ExportTraceServiceRequest) -> Vec<String> {
 fn full_batches_are_sent_at_once_and_the_rest_at_the_end() {
     let (address, received) = sink(&[]);
     let exporter = start(address, limits(100, 4, Duration::from_secs(3600)));
-    exporter.offer(spans(10));
+    exporter.offer(&10);
     assert_eq!(names(&received.recv_timeout(LONG).unwrap()), ["0", "1", "2", "3"]);
     assert_eq!(names(&received.recv_timeout(LONG).unwrap()), ["4", "5", "6", "7"]);
     exporter.shut_down(LONG);
@@ -120,7 +119,7 @@ fn full_batches_are_sent_at_once_and_the_rest_at_the_end() {
 fn a_partial_batch_is_sent_after_the_delay() {
     let (address, received) = sink(&[]);
     let exporter = start(address, limits(100, 50, Duration::from_millis(20)));
-    exporter.offer(spans(3));
+    exporter.offer(&3);
     assert_eq!(names(&received.recv_timeout(LONG).unwrap()).len(), 3);
     exporter.shut_down(LONG);
 }
@@ -129,9 +128,9 @@ fn a_partial_batch_is_sent_after_the_delay() {
 fn what_a_busy_collector_refuses_is_sent_again() {
     let (address, received) = sink(&["503 Busy", "429 Busy", "200 OK", "400 Bad"]);
     let exporter = start(address, limits(100, 2, Duration::from_secs(3600)));
-    exporter.offer(spans(2));
+    exporter.offer(&2);
     assert_eq!(names(&received.recv_timeout(LONG).unwrap()), ["0", "1"]);
-    exporter.offer(spans(1));
+    exporter.offer(&1);
     exporter.shut_down(LONG);
     let stats = exporter.stats();
     assert_eq!((stats.exported(), stats.dropped(SpanDrop::ExportFailed)), (2, 1));
@@ -148,7 +147,7 @@ fn a_full_queue_drops_and_counts_and_the_end_is_punctual() {
         let exporter = start(address, limits(100, 10, Duration::from_millis(1)));
         let begun = Instant::now();
         for _ in 0..1000 {
-            exporter.offer(spans(3));
+            exporter.offer(&3);
         }
         assert!(begun.elapsed() < Duration::from_secs(5), "an offer waited");
         exporter.shut_down(Duration::from_millis(50));
@@ -158,7 +157,7 @@ fn a_full_queue_drops_and_counts_and_the_end_is_punctual() {
         assert_eq!(dropped.iter().sum::<u64>(), 3000, "{dropped:?}");
         assert!(dropped[SpanDrop::QueueFull as usize] > 2000, "{dropped:?}");
         // An offer after the end is counted, too.
-        exporter.offer(spans(1));
+        exporter.offer(&1);
         assert_eq!(exporter.stats().dropped(SpanDrop::QueueFull), dropped[0] + 1);
     }
 }
