@@ -28,6 +28,7 @@ mod socket_floor; // an echo without a library
 mod startup;
 mod status;
 mod table;
+mod tracing;
 mod triton; // backends built for Triton
 
 use options::{Action, Options};
@@ -112,6 +113,7 @@ fn measure_rows(
     tables.extend(scaling::measure(options, growth)?);
     tables.push(metrics::measure(options)?);
     tables.push(response_cache::measure(options)?);
+    tables.push(tracing::measure(options)?);
     tables.push(json::measure(options)?);
     tables.extend(load_tool::measure(options)?);
     tables.extend(triton::measure(options)?);

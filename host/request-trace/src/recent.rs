@@ -24,9 +24,15 @@ impl RecentTraces {
         Self { limit, lists: Mutex::default() }
     }
 
-    /// Returns the trace that it displaces.
-    pub fn add(&self, trace: Box<RequestTrace>) -> Option<Box<RequestTrace>> {
+    /// Adds a trace and passes it on. Who has it from `pass_on` finds it here, too. Returns the trace
+    /// that it displaces.
+    pub fn add(
+        &self,
+        trace: Box<RequestTrace>,
+        pass_on: impl FnOnce(&RequestTrace),
+    ) -> Option<Box<RequestTrace>> {
         let mut lists = self.lists.lock();
+        pass_on(&trace);
         let list = match trace.reason {
             TraceReason::Sampled => &mut lists.sampled,
             TraceReason::Slow | TraceReason::Failed => &mut lists.notable,

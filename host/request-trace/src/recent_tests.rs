@@ -27,11 +27,11 @@ fn trace(id: u64, request_id: &str, reason: TraceReason) -> Box<RequestTrace> {
 #[test]
 fn sampled_traces_do_not_displace_failed_ones() {
     let recent = RecentTraces::new(2);
-    recent.add(trace(1, "", TraceReason::Failed));
+    recent.add(trace(1, "", TraceReason::Failed), |_| ());
     for id in 2..=5 {
-        recent.add(trace(id, "", TraceReason::Sampled));
+        recent.add(trace(id, "", TraceReason::Sampled), |_| ());
     }
-    recent.add(trace(6, "", TraceReason::Slow));
+    recent.add(trace(6, "", TraceReason::Slow), |_| ());
     let ids: Vec<u64> = recent.list().iter().map(|trace| trace.root().id).collect();
     assert_eq!(ids, [6, 5, 4, 1]);
 }
@@ -40,7 +40,7 @@ fn sampled_traces_do_not_displace_failed_ones() {
 fn traces_are_found_by_each_of_their_ids() {
     let recent = RecentTraces::new(9);
     for (id, request_id) in [(1, "a"), (2, "b"), (3, "b"), (4, "1"), (9, "")] {
-        recent.add(trace(id, request_id, TraceReason::Sampled));
+        recent.add(trace(id, request_id, TraceReason::Sampled), |_| ());
     }
     for (id, expected) in [
         ("a", Some(1)),

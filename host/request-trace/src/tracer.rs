@@ -378,15 +378,21 @@ impl Tracer {
         sampled: Option<SampledBy>,
     ) -> Option<Box<RequestTrace>> {
         let wanted = trace.sampled.is_some() || trace.reason != TraceReason::Sampled;
-        if let Some(sampled) = sampled {
-            sampled.write(&trace);
-        }
-        for sink in &self.sinks {
-            if wanted || sink.demand() == TraceDemand::All {
-                sink.finished(&trace);
+        let pass_on = |trace: &RequestTrace| {
+            if let Some(sampled) = sampled {
+                sampled.write(trace);
             }
+            for sink in &self.sinks {
+                if wanted || sink.demand() == TraceDemand::All {
+                    sink.finished(trace);
+                }
+            }
+        };
+        if wanted {
+            return self.recent.add(trace, pass_on);
         }
-        if wanted { self.recent.add(trace) } else { Some(trace) }
+        pass_on(&trace);
+        Some(trace)
     }
 
     fn return_blocks(&self, free: &mut Vec<Box<RequestTrace>>) {

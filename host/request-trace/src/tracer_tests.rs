@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::active::TraceEnd;
-use crate::activity::Activity;
+use crate::activity::{Activity, TensorActivity};
+use crate::ids::SpanPart;
+use crate::request_trace::{BatchFacts, RequestSpan};
 use crate::settings::{SettingChange, TraceLevels};
 use std::sync::mpsc;
 use trtserver_base::error::Error;
@@ -192,4 +194,58 @@ fn a_new_setting_traces_from_the_next_request_on() {
     tracer.update("m", &SettingUpdate { levels: Some(SettingChange::Clear), ..update }).unwrap();
     assert!(begin(&tracer, None).is_none());
     tracer.stop();
+}
+
+/// The first trace has everything that a trace can have; the next ones use its memory.
+#[test]
+fn a_used_block_has_nothing_of_its_earlier_trace() {
+    let config = TraceConfig { recent: Some(0), slow: Some(LIMIT), ..sampling(1) };
+    let (tracer, finished) = tracer(&config, TraceDemand::Sampled);
+    let context = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let first = begin(&tracer, Some(context)).unwrap();
+    first.set_caller(&"somebody".into());
+    first.submitted(3, "mine", 2, 64);
+    first.executed_in(BatchFacts {
+        number: 1,
+        instance: "i".into(),
+        requests: 2,
+        rows: 2,
+        close_reason: "",
+        request_ids: Some([String::new(), "mine".to_owned()].into()),
+    });
+    first.tensor(TensorActivity::QueueInput, "t", "INT32", &[1], &[0; 4]);
+    first.report("MINE", 7);
+    let failed = Error::invalid("no");
+    let end = TraceEnd { error: Some(&failed), response_bytes: Some(8), ..TraceEnd::default() };
+    first.finished(&end, now_ns());
+    drop(first.sending(400));
+    drop(first);
+    let first = finished.recv_timeout(LIMIT).unwrap();
+    assert_eq!((first.reason, first.status), (TraceReason::Failed, Some(400)));
+    let deadline = Instant::now() + LIMIT;
+    while tracer.pool.lock().is_empty() {
+        assert!(Instant::now() < deadline, "the block does not come back");
+        thread::yield_now();
+    }
+    let next = begin(&tracer, None).unwrap();
+    assert!(tracer.pool.lock().is_empty(), "the block is used");
+    drop(next);
+    let next = finished.recv_timeout(LIMIT).unwrap();
+    let root = RequestSpan { id: first.root().id + 1, model: "m".into(), ..RequestSpan::default() };
+    assert_eq!(format!("{:?}", next.spans), format!("{:?}", [root]));
+    assert_eq!((next.reason, next.status, next.caller), (TraceReason::Sampled, None, None));
+    assert_eq!((next.context, next.input_bytes, next.output_bytes), (None, 0, 0));
+    assert!(next.end_ns >= first.end_ns);
+    tracer.stop();
+}
+
+#[test]
+fn ids_of_spans_differ_by_number_and_part() {
+    let ids = TraceIds::default();
+    let parts = [SpanPart::Request, SpanPart::Model, SpanPart::Compute];
+    let spans = (1..=1000).flat_map(|number| parts.map(|part| ids.span_id(number, part)));
+    let spans: std::collections::HashSet<_> = spans.collect();
+    let traces: std::collections::HashSet<_> = (1..=1000).map(|n| ids.trace_id(n)).collect();
+    assert_eq!((spans.len(), traces.len()), (3000, 1000));
+    assert_ne!(ids.trace_id(1), TraceIds::default().trace_id(1), "one key for each server");
 }
