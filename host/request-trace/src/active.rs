@@ -317,7 +317,7 @@ impl RequestSpan {
 
 impl ActiveState {
     fn new(tracer: &Tracer, id: u64, parent_id: u64, model: &Arc<str>) -> Mutex<Self> {
-        let mut record = tracer.take_block();
+        let mut record = tracer.pool().take();
         let span = record.root_mut();
         (span.id, span.parent_id) = (id, parent_id);
         // A block was mostly used for the same model before.
@@ -338,7 +338,7 @@ impl Drop for ActiveTrace {
                     parent.spans.push(std::mem::take(record.root_mut()));
                 }
             });
-            self.tracer.return_block(record);
+            self.tracer.pool().give_back(record);
             return;
         }
         let sampled = self.start.sampled.take();

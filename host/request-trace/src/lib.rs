@@ -17,6 +17,7 @@
 
 pub mod active;
 pub mod activity;
+mod block_pool;
 pub mod context;
 pub mod current;
 pub mod file;

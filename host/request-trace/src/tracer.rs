@@ -1,6 +1,7 @@
 //! The tracer: decides which requests are traced, and passes finished traces on.
 
 use crate::active::{ActiveTrace, TraceOrigin};
+use crate::block_pool::{BlockPool, clear_block};
 use crate::context::TraceContext;
 use crate::file::TraceFile;
 use crate::ids::TraceIds;
@@ -31,8 +32,6 @@ const BUSY_INTERVAL: Duration = Duration::from_millis(5);
 const MANY: usize = 100;
 /// The same while nothing is traced.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Most blocks of memory that wait for the next traces, about 0.8 KB each.
-const MAX_POOLED: usize = 1024;
 /// How long the end of the server waits for the thread.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 
@@ -84,9 +83,7 @@ pub struct Tracer {
     ids: AtomicU64,
     stats: Arc<TraceStats>,
     queue: OnceLock<SyncSender<FinishedTrace>>,
-    /// Blocks for the next traces. Boxed: a trace goes through the queue as a pointer.
-    #[allow(clippy::vec_box, reason = "blocks are passed on without a copy")]
-    pool: Mutex<Vec<Box<RequestTrace>>>,
+    pool: BlockPool,
     stopping: AtomicBool,
     worker: Mutex<Option<thread::JoinHandle<()>>>,
 }
@@ -120,13 +117,14 @@ impl Tracer {
             without_file: config.mode == TraceMode::OpenTelemetry || config.recent.is_some(),
         };
         let table = SettingTable::new(config.values, target);
+        let trace_ids = TraceIds::default();
         let tracer = Arc::new(Self {
             active: AtomicBool::new(false),
             table: ArcSwap::from_pointee(table),
             change: Mutex::default(),
             mode: config.mode,
             sampler,
-            trace_ids: TraceIds::default(),
+            trace_ids: trace_ids.clone(),
             file_name: config.file.clone(),
             file,
             options: config.options.clone(),
@@ -137,7 +135,7 @@ impl Tracer {
             ids: AtomicU64::new(0),
             stats,
             queue: OnceLock::new(),
-            pool: Mutex::default(),
+            pool: BlockPool::new(trace_ids),
             stopping: AtomicBool::new(false),
             worker: Mutex::default(),
         });
@@ -243,20 +241,9 @@ impl Tracer {
         self.ids.fetch_add(1, Relaxed) + 1
     }
 
-    /// Memory for a trace.
-    pub(crate) fn take_block(&self) -> Box<RequestTrace> {
-        let pooled = self.pool.lock().pop();
-        pooled.unwrap_or_else(|| RequestTrace::block(&self.trace_ids))
-    }
-
-    /// Memory of a trace that nobody wants.
-    pub(crate) fn return_block(&self, mut block: Box<RequestTrace>) {
-        if block.clear() {
-            let mut pool = self.pool.lock();
-            if pool.len() < MAX_POOLED {
-                pool.push(block);
-            }
-        }
+    /// Memory for traces.
+    pub(crate) fn pool(&self) -> &BlockPool {
+        &self.pool
     }
 
     /// A trace is complete. On a thread of its request.
@@ -269,7 +256,7 @@ impl Tracer {
             }
         }
         if trace.sampled.is_none() && trace.reason == TraceReason::Sampled && !self.all {
-            return self.return_block(trace);
+            return self.pool.give_back(trace);
         }
         let Some(queue) = self.queue.get() else { return };
         if queue.try_send((trace, sampled)).is_err() {
@@ -353,13 +340,12 @@ impl Tracer {
             while let Ok((mut trace, sampled)) = queue.try_recv() {
                 trace.unix_offset_ns = offset;
                 found += 1;
-                let block = self.deliver(trace, sampled);
-                free.extend(block.and_then(|mut block| block.clear().then_some(block)));
+                free.extend(self.deliver(trace, sampled).and_then(clear_block));
                 if free.len() == MANY {
-                    self.return_blocks(&mut free);
+                    self.pool.give_back_all(&mut free);
                 }
             }
-            self.return_blocks(&mut free);
+            self.pool.give_back_all(&mut free);
             if stopping {
                 return;
             }
@@ -393,12 +379,6 @@ impl Tracer {
         }
         pass_on(&trace);
         Some(trace)
-    }
-
-    fn return_blocks(&self, free: &mut Vec<Box<RequestTrace>>) {
-        let mut pool = self.pool.lock();
-        let room = MAX_POOLED - pool.len();
-        pool.extend(free.drain(..).take(room));
     }
 
     /// Ends tracing: what was recorded is written. Waits a few seconds at most.

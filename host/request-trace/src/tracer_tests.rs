@@ -223,12 +223,12 @@ fn a_used_block_has_nothing_of_its_earlier_trace() {
     let first = finished.recv_timeout(LIMIT).unwrap();
     assert_eq!((first.reason, first.status), (TraceReason::Failed, Some(400)));
     let deadline = Instant::now() + LIMIT;
-    while tracer.pool.lock().is_empty() {
+    while tracer.pool.waiting_count() == 0 {
         assert!(Instant::now() < deadline, "the block does not come back");
         thread::yield_now();
     }
     let next = begin(&tracer, None).unwrap();
-    assert!(tracer.pool.lock().is_empty(), "the block is used");
+    assert_eq!(tracer.pool.waiting_count(), 0, "the block is used");
     drop(next);
     let next = finished.recv_timeout(LIMIT).unwrap();
     let root = RequestSpan { id: first.root().id + 1, model: "m".into(), ..RequestSpan::default() };

@@ -1,7 +1,8 @@
 //! What a server tells of its requests: spans for OpenTelemetry and lines of the access log.
 //!
-//! Requests only put finished records into bounded queues, and never wait; threads of this crate
-//! make spans or lines of them and send or write them. A full queue drops and counts.
+//! Requests only put finished records into bounded queues, and never wait. The tracer's thread
+//! encodes spans of them, and threads of this crate send spans and write lines. A full queue drops
+//! and counts.
 //!
 //! The cargo feature `otlp` sends spans; without it the server has the rest.
 
