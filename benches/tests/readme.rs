@@ -1,4 +1,4 @@
-//! Each command of README's table of numbers measures rows, without an error: shown with
+//! Each command of README.md and docs/numbers.md measures rows, without an error: shown with
 //! `--check-only`, which needs no release build.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -9,24 +9,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// The texts that README passes to `--only`.
-fn readme_rows(root: &Path) -> BTreeSet<String> {
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    readme
-        .split('`')
-        .filter_map(|code| code.strip_prefix("--only "))
-        .map(|text| text.trim_matches('\'').to_owned())
-        .collect()
+/// The texts that the pages pass to `--only`.
+fn rows_on_pages(root: &Path) -> BTreeSet<String> {
+    let mut rows = BTreeSet::new();
+    for page in ["README.md", "docs/numbers.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        let commands = text.split('`').filter_map(|code| code.strip_prefix("--only "));
+        rows.extend(commands.map(|text| text.trim_matches('\'').to_owned()));
+    }
+    rows
 }
 
 #[test]
-fn each_command_of_the_readme_measures_rows() {
+fn each_command_on_the_pages_measures_rows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let dist = std::env::var_os("TRTSERVER_DIST").map(PathBuf::from);
     let dist = dist.unwrap_or_else(|| root.join("target/dist-debug"));
     let program = dist.join("bin/trtserver");
     assert!(program.exists(), "{}: `cargo xtask build --debug` makes it", program.display());
-    let rows = readme_rows(root);
+    let rows = rows_on_pages(root);
     assert!(rows.len() > 10, "{rows:?}");
     let pending = Mutex::new(rows.into_iter());
     let measure = || {
