@@ -103,3 +103,47 @@ fn names_of_tokens_tell_clients_apart() {
     check(&server, &latch, heads);
     assert!(server.stop().success());
 }
+
+/// Clients that invent names do not fill the metrics page, and every series is there once.
+#[test]
+fn metrics_have_a_bounded_number_of_clients() {
+    let server = Server::new()
+        .flag("--fairness-header=x-client")
+        .flag("--fairness-weight=heavy:2")
+        .model("m", probe("m", &[]))
+        .start();
+    let body = br#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]}]}"#;
+    let invented: Vec<_> = (0..70).map(|i| format!("client \"{i}\"")).collect();
+    let chosen = ["heavy", "(others)", "(unnamed)"].map(str::to_owned);
+    let mut connection = server.connect();
+    for name in invented.iter().chain(&chosen) {
+        let headers = [("x-client", name.as_str())];
+        connection.send(request("POST", "/v2/models/m/infer", &headers, body));
+        assert_eq!(connection.response().status, 200);
+    }
+    assert_eq!(server.infer("m", "").status, 200);
+    server.poll_until("nobody waits", |server| waiting(server, "(unnamed)") == Some(0.0));
+    let page = server.metrics_text();
+    for family in ["requests_total", "queue_seconds_total", "waiting_requests"] {
+        let family = format!("trtserver_client_{family}{{");
+        let lines = page.lines().filter(|line| line.starts_with(&family));
+        let mut series: Vec<_> = lines.filter_map(|line| line.rsplit_once(' ')).collect();
+        series.sort_unstable();
+        series.dedup_by_key(|(labels, _)| *labels);
+        // 64 of the invented names, the one with a weight, and two for all others.
+        assert_eq!(series.len(), 67, "{series:?}");
+        let all = page.lines().filter(|line| line.starts_with(&family)).count();
+        assert_eq!(all, 67, "a series is there twice: {page}");
+    }
+    for (client, requests) in [
+        (r#"client \"63\""#, Some(1.0)),
+        (r#"client \"64\""#, None),
+        ("heavy", Some(1.0)),
+        ("(others)", Some(7.0)),
+        ("(unnamed)", Some(2.0)),
+    ] {
+        let sample = format!("trtserver_client_requests_total{{client=\"{client}\"}}");
+        assert_eq!(server.metrics(&sample), requests, "{sample}");
+    }
+    assert!(server.stop().success());
+}

@@ -59,13 +59,18 @@ pub struct FairClients {
 
 impl FairClients {
     pub fn new(weights: &BTreeMap<String, u32>) -> Arc<Self> {
-        let hasher = RandomState::new();
-        let client = |(name, weight): (&String, &u32)| {
-            (name.clone(), new_client(hasher.hash_one(name), *weight, Arc::default()))
+        let (hasher, others) = (RandomState::new(), Arc::<ClientCounts>::default());
+        let client = |name: &str, counts| {
+            let weight = weights.get(name).copied().unwrap_or(1);
+            new_client(hasher.hash_one(name), weight, counts)
         };
-        let by_name: HashMap<_, _> = weights.iter().map(client).collect();
-        let unnamed = new_client(hasher.hash_one(UNNAMED), 1, Arc::default());
-        let (others, max_shown) = (Arc::default(), MAX_SHOWN + by_name.len());
+        let mut by_name: HashMap<_, _> =
+            weights.keys().map(|name| (name.clone(), client(name, Arc::default()))).collect();
+        // A client may choose these names as well. Each is one line of the metrics page.
+        let unnamed = client(UNNAMED, Arc::default());
+        by_name.insert(UNNAMED.to_owned(), Arc::clone(&unnamed));
+        by_name.insert(OTHERS.to_owned(), client(OTHERS, Arc::clone(&others)));
+        let max_shown = MAX_SHOWN + by_name.len();
         Arc::new(Self { by_name: RwLock::new(by_name), unnamed, others, hasher, max_shown })
     }
 
@@ -94,8 +99,7 @@ impl FairClients {
     pub fn report(&self) -> Vec<ClientReport> {
         let by_name = self.by_name.read();
         let named = by_name.iter().map(|(name, client)| client.counts.report(name));
-        let more = [self.unnamed.counts.report(UNNAMED), self.others.report(OTHERS)];
-        let mut all: Vec<_> = named.chain(more).filter(|report| report.requests > 0).collect();
+        let mut all: Vec<_> = named.filter(|report| report.requests > 0).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }

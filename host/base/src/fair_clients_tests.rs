@@ -29,6 +29,26 @@ fn names_have_a_bounded_number_of_counters() {
 }
 
 #[test]
+fn names_of_the_page_are_one_line_each() {
+    let clients = FairClients::new(&BTreeMap::from([(UNNAMED.to_owned(), 5)]));
+    let serve = |client| ClientTurn::new(client).begin(1);
+    for name in [UNNAMED, OTHERS] {
+        serve(clients.named(name));
+    }
+    for i in 0..MAX_SHOWN + 3 {
+        serve(clients.named(&format!("client {i}")));
+    }
+    serve(clients.unnamed());
+    assert_eq!(clients.unnamed().weight, 5);
+    let report = clients.report();
+    let requests = |name: &str| -> Vec<u64> {
+        report.iter().filter(|row| row.name == name).map(|row| row.requests).collect()
+    };
+    assert_eq!((requests(UNNAMED), requests(OTHERS)), (vec![2], vec![4]));
+    assert_eq!(report.len(), MAX_SHOWN + 2);
+}
+
+#[test]
 fn dropped_request_does_not_wait() {
     let clients = FairClients::new(&BTreeMap::new());
     let mut turn = ClientTurn::new(clients.unnamed());
