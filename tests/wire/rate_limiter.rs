@@ -39,6 +39,12 @@ fn instance(server: &Running, model: &str) -> Value {
     instances.into_iter().find(|instance| instance["model"] == model).unwrap_or_default()
 }
 
+/// The statistics of the limiter of a model with one version.
+fn limiter_statistics(server: &Running, model: &str) -> Value {
+    let statistics = server.get(&format!("/v2/models/{model}/stats")).json();
+    statistics["model_stats"][0]["rate_limiter"].clone()
+}
+
 fn is_waiting(server: &Running, model: &str) -> bool {
     instance(server, model).get("waiting_us").is_some()
 }
@@ -86,11 +92,17 @@ fn resources_limit_what_executes_at_the_same_time() {
         assert_eq!((&two["priority"], &two["executions"]), (&json!(2), &json!(20)));
         assert_eq!(two["waits_for"], json!([{ "name": "R", "device": 0 }]));
         let resources = report(&server)["resources"].clone();
-        assert_eq!(
-            resources[1],
-            json!({ "name": "R", "device": 0, "count": 4, "in_use": 4, "holders":
-                [{ "model": "four", "version": "1", "instance": "four_0_0_cpu", "count": 4 }] })
-        );
+        let held = json!({ "name": "R", "device": 0, "count": 4, "in_use": 4, "holders":
+            [{ "model": "four", "version": "1", "instance": "four_0_0_cpu", "count": 4 }] });
+        assert_eq!(resources[1], held);
+        let statistics = limiter_statistics(&server, "two");
+        let waiting = &statistics["waiting"];
+        assert_eq!((&waiting[0]["instance"], &waiting[1]), (&two["instance"], &Value::Null));
+        assert!(waiting[0]["waiting_ns"].as_u64() > Some(0), "{statistics}");
+        assert_eq!(waiting[0]["waits_for"], json!([held]));
+        assert_eq!(statistics["execution_count"], 20);
+        assert_eq!(limiter_statistics(&server, "four")["waiting"], json!([]));
+        assert_eq!(limiter_statistics(&server, "free"), Value::Null);
         assert_eq!((&resources[0]["name"], &resources[0]["global"]), (&json!("G"), &json!(true)));
         for (sample, value) in [
             (r#"resource_count{device="0",resource="R"}"#, 4.0),
@@ -98,6 +110,9 @@ fn resources_limit_what_executes_at_the_same_time() {
             (r#"waiting_instances{device="0",model="two",resource="R",version="1"}"#, 1.0),
             (r#"waiting_instances{device="global",model="two",resource="G",version="1"}"#, 0.0),
             (r#"executions_total{model="four",version="1"}"#, 21.0),
+            (r#"resource_held{device="0",model="four",resource="R",version="1"}"#, 4.0),
+            (r#"resource_held{device="0",model="two",resource="R",version="1"}"#, 0.0),
+            (r#"resource_held{device="global",model="two",resource="G",version="1"}"#, 0.0),
         ] {
             let sample = format!("trtserver_rate_limiter_{sample}");
             assert_eq!(server.metrics(&sample), Some(value), "{sample}");
@@ -149,6 +164,15 @@ fn demands_that_cannot_be_met_are_refused() {
         let log = ended.stderr.replace("\\\"", "\"");
         assert!(log.contains(reason), "{flags:?}: {log}");
     }
+    // Instances of one model: the smaller demand could be met.
+    let groups = "instance_group [ { kind: KIND_CPU count: 1 rate_limiter { resources [ { name: \"R\" count: 4 } ] } }, \
+                  { kind: KIND_CPU count: 1 rate_limiter { resources [ { name: \"R\" count: 2 } ] } } ]\n";
+    let ended = Server::new()
+        .flag(ON)
+        .flag("--rate-limit-resource=R:3")
+        .model("m", probe("m", &[]) + groups)
+        .refuses_to_start();
+    assert!(ended.stderr.replace("\\\"", "\"").contains(&limited_to(3)), "{}", ended.stderr);
     // The same model with enough for it.
     let server = Server::new()
         .flag(ON)
@@ -160,16 +184,28 @@ fn demands_that_cannot_be_met_are_refused() {
     assert!(server.stop().success());
 }
 
+/// The demands of the models of Triton's suite: R is enough for both at once if there are 6 of it.
+const FOUR: &str = "resources [ { name: \"R\" count: 4 } ]";
+const TWO: &str =
+    "resources [ { name: \"R\" count: 2 }, { name: \"G\" count: 2 global: true } ] priority: 2";
+
+/// With the largest demand of a model, which is the default, and with as much given.
 #[test]
 fn priorities_share_executions() {
+    for flags in [&[][..], &["--rate-limit-resource=R:4", "--rate-limit-resource=G:2"]] {
+        share_executions(flags);
+    }
+}
+
+fn share_executions(flags: &[&str]) {
     let model = |name: &str, limiter: &str| {
         limited(name, &[("log_lines", "1"), ("log_text", name)], limiter)
     };
-    let server = Server::new()
-        .flag(ON)
-        .model("busy", limited("busy", &[], &resource("R", 1)))
-        .model("one", model("one", &resource("R", 1)))
-        .model("two", model("two", &(resource("R", 1) + " priority: 2")))
+    let server = flags.iter().fold(Server::new().flag(ON), |server, flag| server.flag(*flag));
+    let server = server
+        .model("busy", limited("busy", &[], FOUR))
+        .model("one", model("one", FOUR))
+        .model("two", model("two", TWO))
         .start();
     let latch = Latch::new();
     std::thread::scope(|scope| {
@@ -178,9 +214,7 @@ fn priorities_share_executions() {
         let clients = ["one", "two"]
             .map(|model| InferenceClient::send_many(&server, Endpoint::StreamV2, model, 60));
         for model in ["one", "two"] {
-            let sample =
-                format!("nv_inference_pending_request_count{{model=\"{model}\",version=\"1\"}}");
-            server.poll_until("all requests wait", |s| s.metrics(&sample) == Some(60.0));
+            all_wait(&server, model, 60);
             server.poll_until("the instance waits", |server| is_waiting(server, model));
         }
         latch.open();
@@ -192,6 +226,61 @@ fn priorities_share_executions() {
     // Smaller numbers have the larger share: 40 to 20.
     assert!((19..=21).contains(&twos), "{order:?}");
     assert!(server.stop().success());
+}
+
+#[track_caller]
+fn all_wait(server: &Running, model: &str, requests: u32) {
+    let sample = format!("nv_inference_pending_request_count{{model=\"{model}\",version=\"1\"}}");
+    server.poll_until("all requests wait", |server| {
+        server.metrics(&sample) == Some(f64::from(requests))
+    });
+}
+
+/// Two models, and two instances of one model.
+#[test]
+fn plenty_of_a_resource_lets_both_execute_at_once() {
+    let groups = format!(
+        "instance_group [ {{ kind: KIND_CPU count: 1 rate_limiter {{ {FOUR} }} }}, \
+         {{ kind: KIND_CPU count: 1 rate_limiter {{ {TWO} }} }} ]\n"
+    );
+    for (resource, at_once) in [(4, false), (6, true)] {
+        let server = Server::new()
+            .flag(ON)
+            .flag(format!("--rate-limit-resource=R:{resource}"))
+            .flag("--rate-limit-resource=G:2")
+            .model("four", limited("four", &[], FOUR))
+            .model("two", limited("two", &[], TWO))
+            .model("instances", probe("instances", &[]) + &groups)
+            .start();
+        for models in [["four", "two"], ["instances", "instances"]] {
+            let (first, second) = (Latch::new(), Latch::new());
+            std::thread::scope(|scope| {
+                let hold = |model, latch: &Latch| {
+                    let (server, parameter) = (&server, latch.parameter());
+                    scope.spawn(move || assert_eq!(server.infer(model, &parameter).status, 200));
+                };
+                let is_held = |latch: &Latch| {
+                    server.wait_for_log_with(&["the probe waits for the file", &latch.path()]);
+                };
+                hold(models[0], &first);
+                is_held(&first);
+                hold(models[1], &second);
+                if at_once {
+                    is_held(&second);
+                } else {
+                    all_wait(&server, models[1], 1);
+                    server.poll_until("an instance waits", |server| {
+                        rows(&report(server), "instances")
+                            .iter()
+                            .any(|of| of["model"] == models[1] && of.get("waiting_us").is_some())
+                    });
+                }
+                first.open();
+                second.open();
+            });
+        }
+        assert!(server.stop().success());
+    }
 }
 
 #[test]

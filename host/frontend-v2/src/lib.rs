@@ -9,6 +9,7 @@ pub mod classes;
 pub mod forwarded_headers;
 pub mod grpc;
 pub mod http;
+mod limiter_statistics;
 pub mod log_settings;
 pub mod lookup;
 pub mod metadata;

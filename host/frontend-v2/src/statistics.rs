@@ -1,11 +1,13 @@
 //! Statistics extension (docs/protocol/v2.md §2.13).
 
+use super::limiter_statistics::limiter_statistics;
 use super::lookup::parse_version;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::{
     CLOSE_REASONS, DurationSum, ResponseCounters, VersionCounters, WarmupSpans,
 };
+use trtserver_models::limiter::LimiterReport;
 use trtserver_models::memory::{OwnerMemory, version_memory};
 use trtserver_models::{LookupError, Model, ModelVersion};
 use trtserver_proto::v2::{
@@ -23,16 +25,19 @@ pub fn collect_statistics(
     version: &str,
 ) -> Result<Vec<ModelStatistics>> {
     let number = parse_version(version)?;
+    let limiter = ctx.models.limiter().map(|limiter| limiter.report());
+    let limiter = limiter.as_ref();
     if name.is_empty() {
         let models = ctx.models.all();
-        return Ok(models.values().flat_map(|m| collect_model_statistics(m, None)).collect());
+        let statistics = models.values().map(|m| collect_model_statistics(m, None, limiter));
+        return Ok(statistics.flatten().collect());
     }
     let model = match ctx.models.model(name) {
         Ok(model) if !model.ready_versions().is_empty() => model,
         Err(ambiguous @ LookupError::Ambiguous(..)) => return Err(ambiguous.error()),
         _ => return Err(Error::invalid(format!("requested model '{name}' is not available"))),
     };
-    let found = collect_model_statistics(&model, number);
+    let found = collect_model_statistics(&model, number, limiter);
     if number.is_some() && found.is_empty() {
         return Err(Error::invalid(format!(
             "requested model version is not available for model '{name}'"
@@ -41,7 +46,11 @@ pub fn collect_statistics(
     Ok(found)
 }
 
-fn collect_model_statistics(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
+fn collect_model_statistics(
+    model: &Model,
+    number: Option<i64>,
+    limiter: Option<&LimiterReport>,
+) -> Vec<ModelStatistics> {
     let versions = model
         .versions
         .values()
@@ -55,6 +64,7 @@ fn collect_model_statistics(model: &Model, number: Option<i64>) -> Vec<ModelStat
         ModelStatistics {
             memory_usage,
             response_cache: cache.map(|cache| cache_statistics(&cache.report())),
+            rate_limiter: limiter.and_then(|all| limiter_statistics(all, &model.name, v.number)),
             ..message(&model.name, v.number, &counters, &warmup)
         }
     };

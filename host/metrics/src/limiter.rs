@@ -25,6 +25,8 @@ struct VersionLimits {
     waited_ns: u64,
     /// Waiting instances by resource.
     waiting: BTreeMap<Labels, u64>,
+    /// What executions hold of each resource.
+    held: BTreeMap<Labels, u64>,
 }
 
 pub fn limiter_families(report: &LimiterReport) -> Vec<MetricFamily> {
@@ -49,9 +51,17 @@ pub fn limiter_families(report: &LimiterReport) -> Vec<MetricFamily> {
         of.waited_ns += instance.waited_ns;
         for (name, scope, _) in &instance.demand {
             of.waiting.entry(resource(name, *scope)).or_default();
+            of.held.entry(resource(name, *scope)).or_default();
         }
         for row in instance.waits_for.iter().filter_map(|at| report.resources.get(*at)) {
             *of.waiting.entry(resource(&row.name, row.scope)).or_default() += 1;
+        }
+    }
+    for row in &report.resources {
+        // An execution may outlive its instance.
+        for holder in &row.holders {
+            let of = versions.entry((&holder.name.model, holder.name.version)).or_default();
+            *of.held.entry(resource(&row.name, row.scope)).or_default() += holder.count;
         }
     }
     let mut families = version_families(&versions);
@@ -76,6 +86,10 @@ fn version_families(versions: &BTreeMap<(&str, i64), VersionLimits>) -> Vec<Metr
         "trtserver_rate_limiter_waiting_instances",
         "Instances that wait for a resource now",
     );
+    let mut held = FamilyBuilder::gauge(
+        "trtserver_rate_limiter_resource_held",
+        "How many of a resource the executions of a model hold",
+    );
     for ((model, version), of) in versions {
         let labels = Labels::from([label("model", model), label("version", &version.to_string())]);
         executions.put(&labels, of.executions as f64);
@@ -84,6 +98,9 @@ fn version_families(versions: &BTreeMap<(&str, i64), VersionLimits>) -> Vec<Metr
         for (resource, instances) in &of.waiting {
             waiting.put(&[labels.clone(), resource.clone()].concat(), *instances as f64);
         }
+        for (resource, count) in &of.held {
+            held.put(&[labels.clone(), resource.clone()].concat(), *count as f64);
+        }
     }
-    vec![executions.done(), waits.done(), waited.done(), waiting.done()]
+    vec![executions.done(), waits.done(), waited.done(), waiting.done(), held.done()]
 }

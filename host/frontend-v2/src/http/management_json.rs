@@ -1,6 +1,7 @@
 //! Responses of all endpoints but inference as JSON, with keys in the order of the protocol text.
 
 use super::json::write::{Object, write_array, write_shape, write_string};
+use super::rate_limiter::write_limiter_statistics;
 use crate::trace_settings::TraceSetting;
 use trtserver_proto::v2::log_settings_response::setting_value::ParameterChoice as Log;
 use trtserver_proto::v2::{
@@ -153,6 +154,9 @@ fn write_model_statistics(out: &mut Vec<u8>, m: &ModelStatistics) {
                 o.plain("passed_count", cache.passed_count);
             });
         }
+        if let Some(limiter) = &m.rate_limiter {
+            write_limiter_statistics(o.key("rate_limiter"), limiter);
+        }
         if !m.warmup_stats.is_empty() {
             write_nested_object(o.key("warmup_stats"), |o| {
                 m.warmup_stats.iter().for_each(|(sample, s)| duration(o.key(sample), Some(*s)));
@@ -165,7 +169,7 @@ fn durations(out: &mut Vec<u8>, all: &[(&str, Option<StatisticDuration>)]) {
     write_nested_object(out, |o| all.iter().for_each(|(key, value)| duration(o.key(key), *value)));
 }
 
-fn duration(out: &mut Vec<u8>, value: Option<StatisticDuration>) {
+pub(super) fn duration(out: &mut Vec<u8>, value: Option<StatisticDuration>) {
     let value = value.unwrap_or_default();
     write_nested_object(out, |o| {
         o.plain("count", value.count);

@@ -1,11 +1,13 @@
 //! `GET /v2/trtserver/rate-limiter`, an extension of this server: the resources of the rate limiter,
-//! who holds them and who waits for them.
+//! who holds them and who waits for them; and the same of one version among its statistics.
 
 use super::json::write::{Object, write_array};
-use super::management_json::{write_nested_object, write_object};
+use super::management_json::{duration, write_nested_object, write_object};
 use trtserver_models::limiter::{
     LimitedName, LimiterReport, ResourceHolder, ResourceReport, ResourceScope, WaitingInstance,
 };
+use trtserver_proto::v2::RateLimiterStatistics;
+use trtserver_proto::v2::rate_limiter_statistics::{Holder, Resource, Waiting};
 use trtserver_wire::context::FrontendContext;
 
 /// The response, as JSON.
@@ -74,4 +76,39 @@ fn named_resource(o: &mut Object<'_>, name: &str, scope: ResourceScope) {
         ResourceScope::Global => o.plain("global", true),
         ResourceScope::Device(device) => o.plain("device", device),
     }
+}
+
+/// The statistics of a version, as JSON.
+pub(super) fn write_limiter_statistics(out: &mut Vec<u8>, limiter: &RateLimiterStatistics) {
+    write_nested_object(out, |o| {
+        o.plain("execution_count", limiter.execution_count);
+        duration(o.key("wait"), limiter.wait);
+        write_array(o.key("waiting"), &limiter.waiting, |out, waiting: &Waiting| {
+            write_nested_object(out, |o| {
+                o.string("instance", &waiting.instance);
+                o.plain("waiting_ns", waiting.waiting_ns);
+                write_array(o.key("waits_for"), &waiting.waits_for, write_resource);
+            });
+        });
+    });
+}
+
+fn write_resource(out: &mut Vec<u8>, resource: &Resource) {
+    write_nested_object(out, |o| {
+        o.string("name", &resource.name);
+        match resource.global {
+            true => o.plain("global", true),
+            false => o.plain("device", resource.device),
+        }
+        o.plain("count", resource.count);
+        o.plain("in_use", resource.in_use);
+        write_array(o.key("holders"), &resource.holders, |out, holder: &Holder| {
+            write_nested_object(out, |o| {
+                o.string("model", &holder.model);
+                o.string("version", &holder.version);
+                o.string("instance", &holder.instance);
+                o.plain("count", holder.count);
+            });
+        });
+    });
 }
