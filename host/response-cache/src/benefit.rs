@@ -1,5 +1,5 @@
 //! Whether a cache is worth its cost: a cache whose look-ups take longer than its hits save switches
-//! itself off, and tries again later. Decided once for [`WINDOW`] look-ups.
+//! itself off, and tries again later. Decided once for [`WINDOW`] look-ups, earlier if they are costly.
 //!
 //! A look-up costs the hash of the inputs, a miss also the copy of the response. A hit saves its
 //! share of an execution, as executions of misses measure it, and the work of the queue. Two windows
@@ -11,6 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Look-ups between two decisions.
 pub const WINDOW: u64 = 1024;
+/// Look-ups after which a decision is due if they took [`COSTLY_NS`] and more than a twentieth of the
+/// executions.
+const SHORT_WINDOW: u64 = 64;
+const COSTLY_NS: u64 = 10_000_000;
+/// A look-up or an insertion that takes longer than this, and than two nanoseconds for each byte, was
+/// interrupted: the rest of its time is not counted.
+const LONGEST_NS: u64 = 20_000;
 /// Windows in a row that lose before the cache is switched off.
 const LOSING_WINDOWS: u32 = 2;
 /// Nanoseconds of a thread that queueing and batching a request take.
@@ -150,12 +157,19 @@ impl CacheBenefit {
         state != CacheState::Off
     }
 
-    /// A request was looked up for `ns`. Returns true if the cache was switched off now for the
-    /// first time.
-    pub fn looked_up(&self, ns: u64, now_ns: u64) -> bool {
-        self.cost_ns.fetch_add(ns, Ordering::Relaxed);
+    /// A request with inputs of `bytes` was looked up for `ns`. Returns true if the cache was switched
+    /// off now for the first time.
+    pub fn looked_up(&self, ns: u64, bytes: usize, now_ns: u64) -> bool {
+        self.cost_ns.fetch_add(counted(ns, bytes), Ordering::Relaxed);
         let lookups = self.lookups.fetch_add(1, Ordering::Relaxed) + 1;
-        lookups.is_multiple_of(WINDOW) && self.end_window(now_ns)
+        let due = lookups.is_multiple_of(WINDOW)
+            || (lookups.is_multiple_of(SHORT_WINDOW) && self.is_costly());
+        due && self.end_window(now_ns)
+    }
+
+    fn is_costly(&self) -> bool {
+        let cost_ns = self.cost_ns.load(Ordering::Relaxed);
+        cost_ns >= COSTLY_NS && cost_ns > self.execution_ns.load(Ordering::Relaxed) / 20
     }
 
     fn end_window(&self, now_ns: u64) -> bool {
@@ -185,9 +199,9 @@ impl CacheBenefit {
         self.execution_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// A response was inserted in `ns`.
-    pub fn inserted(&self, ns: u64) {
-        self.cost_ns.fetch_add(ns, Ordering::Relaxed);
+    /// A response of `bytes` was inserted in `ns`.
+    pub fn inserted(&self, ns: u64, bytes: usize) {
+        self.cost_ns.fetch_add(counted(ns, bytes), Ordering::Relaxed);
     }
 
     pub fn state(&self) -> CacheState {
@@ -208,6 +222,11 @@ impl CacheBenefit {
     pub fn passed(&self) -> u64 {
         self.passed.load(Ordering::Relaxed)
     }
+}
+
+/// What counts of the time for `bytes`.
+fn counted(ns: u64, bytes: usize) -> u64 {
+    ns.min(LONGEST_NS.saturating_add(2 * bytes as u64))
 }
 
 #[cfg(test)]

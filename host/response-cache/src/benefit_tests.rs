@@ -78,7 +78,7 @@ fn useless_cache_passes_requests_and_is_tried_again() {
     let (benefit, now) = (CacheBenefit::default(), 5);
     let mut first = 0;
     while benefit.is_on(|| now) {
-        first += u64::from(benefit.looked_up(1000, now));
+        first += u64::from(benefit.looked_up(1000, 64, now));
         benefit.executed(100);
     }
     assert_eq!((benefit.cost_ns.load(Ordering::Relaxed), first), (0, 1));
@@ -92,7 +92,30 @@ fn useless_cache_passes_requests_and_is_tried_again() {
     assert_eq!((benefit.state(), benefit.passed()), (Trial, PASSES));
     for _ in 0..WINDOW {
         benefit.hit();
-        assert!(!benefit.looked_up(100, later));
+        assert!(!benefit.looked_up(100, 64, later));
     }
     assert_eq!((benefit.state(), benefit.switched_off()), (On, 1));
+}
+
+#[test]
+fn costly_look_ups_are_judged_early() {
+    // Nanoseconds of a look-up and of an execution, bytes, and look-ups until it is off.
+    for (ns, execution_ns, bytes, want) in [
+        (1_000, 100, 64, 2 * WINDOW),
+        // 64 of them take 12.8 ms.
+        (200_000, 1_000, 1 << 20, 2 * SHORT_WINDOW),
+        // They are a fiftieth of the executions.
+        (200_000, 10_000_000, 1 << 20, 2 * WINDOW),
+        // A thread that is interrupted each time: 20.1 µs count.
+        (5_000_000, 1_000, 64, 2 * 512),
+    ] {
+        let benefit = CacheBenefit::default();
+        let mut lookups = 0;
+        while benefit.is_on(|| 0) {
+            benefit.looked_up(ns, bytes, 0);
+            benefit.executed(execution_ns);
+            lookups += 1;
+        }
+        assert_eq!(lookups, want, "{ns} ns for {bytes} bytes");
+    }
 }

@@ -81,11 +81,13 @@ impl Landing {
             self.cache.close_flight(self.key, &flight);
             for follower in flight.land() {
                 self.cache.shared();
-                answer_hit(&follower.request.responder, parts.response(), follower.times);
+                let response = parts.response();
+                answer_hit(&follower.request.responder, response, follower.times, now_ns());
             }
         }
         let ns = now_ns().saturating_sub(begin);
-        self.cache.benefit.inserted(ns);
+        let bytes = parts.outputs.iter().map(|output| output.data.len()).sum();
+        self.cache.benefit.inserted(ns, bytes);
         ns
     }
 

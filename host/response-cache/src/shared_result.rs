@@ -1,6 +1,5 @@
 //! Finishes a request with a response that was not executed for it alone.
 
-use trtserver_base::clock::now_ns;
 use trtserver_base::error::Result;
 use trtserver_base::stats::FailureReason;
 use trtserver_request::{InferResponse, RequestContext, Responder, TensorData};
@@ -13,17 +12,16 @@ pub struct HitTimes {
     pub since_ns: u64,
 }
 
-/// Answers a request of `responder` and counts it as a hit.
-pub fn answer_hit(responder: &Responder, response: InferResponse, times: HitTimes) {
+/// Answers a request of `responder` at `now_ns`, and counts it as a hit.
+pub fn answer_hit(responder: &Responder, response: InferResponse, times: HitTimes, now_ns: u64) {
     let context = &responder.context;
     let result = delivered(context, response).map(Some);
     let _ = responder.finish_shared(result, |result| {
         let Some(stats) = &context.stats else { return };
-        let now = now_ns();
-        let request_ns = now.saturating_sub(context.received_ns);
+        let request_ns = now_ns.saturating_sub(context.received_ns);
         match result {
             Ok(_) => {
-                let queue_ns = now.saturating_sub(times.since_ns);
+                let queue_ns = now_ns.saturating_sub(times.since_ns);
                 stats.cache_hit(context.batch, request_ns, queue_ns, times.lookup_ns);
             }
             Err(_) => stats.failure(context.batch, request_ns, FailureReason::Other, false),

@@ -22,6 +22,8 @@ pub struct ResponseStore {
     entries: Cache<RequestKey, Arc<CachedResponse>, EntryWeight, BuildKeyHasher, RemovedEntries>,
     seed: KeySeed,
     limit: u64,
+    /// Bytes of the largest entry.
+    largest: u64,
     ttl: Option<Duration>,
     evictions: Arc<AtomicU64>,
     /// Number of the last version that was opened with it.
@@ -91,8 +93,9 @@ impl ResponseStore {
         let removed = RemovedEntries(Arc::clone(&evictions));
         let hasher = BuildKeyHasher::default();
         let entries = Cache::with_options(options, EntryWeight, hasher, removed);
+        let largest = (entries.shard_capacity() as f64 * LARGEST_SHARE) as u64;
         let (seed, versions) = (KeySeed::random(), AtomicU64::new(0));
-        Ok(Arc::new(Self { entries, seed, limit, ttl, evictions, versions }))
+        Ok(Arc::new(Self { entries, seed, limit, largest, ttl, evictions, versions }))
     }
 
     pub fn seed(&self) -> &KeySeed {
@@ -120,17 +123,12 @@ impl ResponseStore {
         None
     }
 
-    /// Bytes of the largest entry.
-    pub fn largest(&self) -> u64 {
-        (self.entries.shard_capacity() as f64 * LARGEST_SHARE) as u64
-    }
-
     /// Whether an entry of `weight` bytes can be inserted.
     ///
     /// # Errors
-    /// It is larger than [`ResponseStore::largest`].
+    /// It is larger than the largest entry may be.
     pub fn admits(&self, weight: u64) -> Result<(), TooLarge> {
-        let largest = self.largest();
+        let largest = self.largest;
         if weight > largest { Err(TooLarge { bytes: weight, largest }) } else { Ok(()) }
     }
 

@@ -90,7 +90,8 @@ impl VersionCache {
         let entry = self.store.get(key, begin);
         let now = now_ns();
         let times = HitTimes { lookup_ns: now.saturating_sub(begin), since_ns: now };
-        if self.benefit.looked_up(times.lookup_ns, now) {
+        let bytes = request.inputs.iter().map(|input| input.data.len()).sum();
+        if self.benefit.looked_up(times.lookup_ns, bytes, now) {
             tracing::warn!(
                 "{}: its response cache is switched off for a while, because look-ups take longer than \
                  hits save",
@@ -113,7 +114,7 @@ impl VersionCache {
         self.benefit.hit();
         request.responder.queued(times.since_ns);
         executor.order_response(&request.responder);
-        answer_hit(&request.responder, entry.response(), times);
+        answer_hit(&request.responder, entry.response(), times, times.since_ns);
     }
 
     /// Follows an equal request, or is executed. `ended`: flights that had ended before the look-up.
