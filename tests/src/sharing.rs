@@ -1,14 +1,16 @@
-//! Soak of what models share: the rate limiter and turns of clients, with nested requests, reloads
-//! and cancellations at once. Every response is checked, none may be missing, memory stays flat.
+//! Soak of what models share: the rate limiter, turns of clients and the response cache, with nested
+//! requests, reloads and cancellations at once. Every response is checked, none may be missing,
+//! memory stays flat.
 //! `cargo xtask soak -- --sharing` runs it. A further feature joins by a flag in [`FLAGS`] and a
 //! model in [`models`].
 
-use crate::control::Control;
+use crate::control::{Control, pair};
 use crate::http1::{Connection, request};
 use crate::inference_client::{ENDPOINTS, InferenceClient};
 use crate::repository::probe;
 use crate::server::{Running, Server};
 use crate::soak::Random;
+use serde_json::{Value, json};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -20,7 +22,10 @@ const FLAGS: &[&str] = &[
     "--rate-limit=execution_count",
     "--fairness-header=x-client",
     "--fairness-weight=client0:3",
+    // Too small for all responses, which expire as well.
+    "--cache-config=local,size=65536,ttl=0.5",
 ];
+const CACHED: &str = "response_cache { enable: true }\n";
 
 /// Clients that check responses, and such that also disconnect.
 const CLIENTS: u64 = 6;
@@ -51,6 +56,12 @@ fn models() -> Vec<(&'static str, String)> {
         ),
         ("isolated", limited("isolated", &[("infer", "inner"), process], group(2, "S", 1, 1))),
         ("reloaded", limited("reloaded", &[], group(1, "R", 1, 1))),
+        ("cached", limited("cached", &[("spin_us", "300")], group(2, "R", 1, 2)) + CACHED),
+        (
+            "cached_outer",
+            limited("cached_outer", &[("infer", "cached")], group(1, "R", 2, 1)) + CACHED,
+        ),
+        ("pair", pair("cached_outer") + "\n" + CACHED),
         ("free", probe("free", &[])),
     ]
 }
@@ -67,6 +78,10 @@ pub struct Report {
     pub cancelled: u64,
     pub reloads: u64,
     pub wrong: u64,
+    /// Requests that were answered from the response cache, or by the execution of an equal one.
+    pub hits: u64,
+    pub shared: u64,
+    pub evictions: u64,
     /// Requests that still wait, or resources that are held, at the end.
     pub stuck: bool,
     /// Resident memory after a fifth of the time, and at the end.
@@ -76,17 +91,20 @@ pub struct Report {
 impl Report {
     pub fn is_good(&self) -> bool {
         let [first, last] = self.kib;
-        self.wrong == 0 && !self.stuck && self.reloads > 0 && last < first + 8 * 1024
+        let cached = self.shared > 0 && self.hits > self.shared && self.evictions > 0;
+        self.wrong == 0 && !self.stuck && self.reloads > 0 && cached && last < first + 8 * 1024
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { right, cancelled, reloads, wrong, stuck, kib: [first, last] } = self;
+        let Self { right, cancelled, reloads, wrong, hits, shared, evictions, stuck, kib } = self;
+        let [first, last] = kib;
         write!(
             f,
-            "{right} correct responses, {cancelled} requests cancelled, {reloads} reloads, {wrong} wrong or lost, \
-             stuck: {stuck}; memory {first} KiB to {last} KiB"
+            "{right} correct responses, {cancelled} requests cancelled, {reloads} reloads, {hits} hits of the \
+             response cache, {shared} of them by equal requests at once, {evictions} evictions; \
+             {wrong} wrong or lost, stuck: {stuck}; memory {first} KiB to {last} KiB"
         )
     }
 }
@@ -121,16 +139,44 @@ pub fn run(server: &Running, time: Duration) -> Report {
         }
         end.store(true, Relaxed);
     });
-    let last = server.resident_kib();
+    let stuck = !becomes_idle(server);
+    let [hits, shared, evictions] = cache_counts(server);
     Report {
         right: counts.right.into_inner(),
         cancelled: counts.cancelled.into_inner(),
         reloads: counts.reloads.into_inner(),
         wrong: counts.wrong.into_inner(),
-        stuck: !becomes_idle(server),
-        kib: [first, last],
+        hits,
+        shared,
+        evictions,
+        stuck,
+        kib: [first, server.resident_kib()],
     }
 }
+
+/// Hits, those of them by equal requests at once, and evictions.
+fn cache_counts(server: &Running) -> [u64; 3] {
+    let statistics = server.get("/v2/models/stats").json();
+    let models = statistics["model_stats"].as_array().cloned().unwrap_or_default();
+    let number = |model: &Value, of: [&str; 3]| {
+        of.iter().filter(|key| !key.is_empty()).fold(model, |value, key| &value[*key]).as_u64()
+    };
+    let sum =
+        |of: [&str; 3]| models.iter().map(|model| number(model, of).unwrap_or_default()).sum();
+    let evictions = server.metrics("trtserver_response_cache_evictions_total").unwrap_or_default();
+    [
+        sum(["inference_stats", "cache_hit", "count"]),
+        sum(["response_cache", "shared_count", ""]),
+        evictions as u64,
+    ]
+}
+
+/// Requests that wait or are executed.
+const GAUGES: &[&str] = &[
+    "trtserver_client_waiting_requests{",
+    "trtserver_requests_in_flight{",
+    "nv_inference_pending_request_count{",
+];
 
 /// Whether nothing waits or is held within ten seconds.
 fn becomes_idle(server: &Running) -> bool {
@@ -140,7 +186,7 @@ fn becomes_idle(server: &Running) -> bool {
         let of = |key: &str| report[key].as_array().unwrap_or(&empty).clone();
         let page = server.metrics_text();
         let queued = page.lines().any(|line| {
-            line.starts_with("trtserver_client_waiting_requests{") && !line.ends_with(" 0")
+            GAUGES.iter().any(|gauge| line.starts_with(gauge)) && !line.ends_with(" 0")
         });
         of("resources").iter().all(|row| row["in_use"] == 0)
             && of("instances").iter().all(|instance| instance.get("waiting_us").is_none())
@@ -163,15 +209,21 @@ fn check_responses(server: &Running, client: u64, counts: &Counts, end: &AtomicB
     while !end.load(Relaxed) {
         let (model, _) = &models[random.below(models.len() as u64) as usize];
         let value = random.below(1000);
+        // Some are equal to those whose clients leave, which then share their executions.
+        let shared = random.below(4) == 0;
+        let data = if shared { "[1,2]".to_owned() } else { format!("[{value},3]") };
         let body = format!(
-            r#"{{"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[{value}]}}]}}"#
+            r#"{{"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":{data}}}]}}"#
         );
         let path = format!("/v2/models/{model}/infer");
         let bytes = request("POST", &path, &[("x-client", &name)], body.as_bytes());
         let open = connection.get_or_insert_with(|| server.connect());
         let response = open.send(&bytes).response();
-        let is_right = response.status == 200
-            && response.json()["outputs"][0]["data"][0].as_f64() == Some(value as f64);
+        let want = if shared { json!([1.0, 2.0]) } else { json!([value as f64, 3.0]) };
+        let is_right = response.status == 200 && {
+            let answer = response.json();
+            answer["model_name"] == *model && answer["outputs"][0]["data"] == want
+        };
         if !is_right {
             eprintln!("wrong: {model}: {} {}", response.status, response.text());
         }

@@ -1,10 +1,10 @@
 //! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test;
 //! `soak --repository` and `soak --reloads`: models that change under load; `soak --certificates`:
 //! certificates that change under load; `soak --rolling-restart`: three servers behind Envoy, with
-//! and without a drain delay; `soak --sharing`: the rate limiter and turns of clients with nested
-//! requests, reloads and cancellations. Exits with status 1 if a response was wrong or missing, or
-//! a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names
-//! the install.
+//! and without a drain delay; `soak --sharing`: the rate limiter, turns of clients and the response
+//! cache with nested requests, reloads and cancellations. Exits with status 1 if a response was wrong
+//! or missing, or a promise did not hold. `cargo xtask soak` runs it against a release build;
+//! TRTSERVER_DIST names the install.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         }
         ["--rolling-restart"] => restart_servers(100_000),
         ["--rolling-restart", number] => number.parse().map_or_else(|_| usage(), restart_servers),
-        ["--sharing"] => share(300),
+        ["--sharing"] => share(600),
         ["--sharing", "--seconds", number] => number.parse().map_or_else(|_| usage(), share),
         ["--attack", options @ ..] => run_attack(options),
         _ => usage(),
