@@ -19,24 +19,33 @@ pub const COLUMNS: &[&str] = &pairs::columns("response cache");
 const UNEQUAL: usize = 1021;
 const MIB: usize = 1 << 20;
 
-struct Row {
+pub struct Row {
     title: &'static str,
-    frontend: Frontend,
-    bytes: usize,
-    at_once: usize,
+    pub frontend: Frontend,
+    pub bytes: usize,
+    pub at_once: usize,
     /// Different requests in turn; `None`: the few of other rows, which are found.
-    unequal: Option<usize>,
+    pub unequal: Option<usize>,
     /// Largest CPU time, relative to that without a cache.
     cpu: f64,
 }
 
 impl Row {
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("cache {} {} c{}", self.title, self.frontend.name(), self.at_once)
+    }
+
+    /// Flags of the server: found responses stay, others are gone before they are asked for again.
+    pub fn flags(&self) -> Vec<&'static str> {
+        let size = "--cache-config=local,size=256M";
+        match self.unequal {
+            None => vec![size],
+            Some(_) => vec![size, "--cache-config=local,ttl=0.001"],
+        }
     }
 }
 
-fn rows(options: &Options) -> Vec<Row> {
+pub fn rows(wanted: impl Fn(&Row) -> bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for frontend in [Frontend::V2Http, Frontend::V2Grpc] {
         let mut row = |title, bytes, at_once, unequal, cpu| {
@@ -46,27 +55,21 @@ fn rows(options: &Options) -> Vec<Row> {
         row("unique 64", 64, 16, Some(UNEQUAL), 1.03);
         row("unique 1M", MIB, 1, Some(8), 1.1);
     }
-    rows.retain(|row| options.wants(&row.name()));
+    rows.retain(wanted);
     rows
 }
 
 pub fn measure(options: &Options) -> Result<Table> {
     let mut table = Table::new(COLUMNS);
-    let rows = rows(options);
+    let rows = rows(|row| options.wants(&row.name()));
     if rows.is_empty() {
         return Ok(table);
     }
     let models = repository::cached()?;
     let without = Process::server(options, models.path())?;
     for row in rows {
-        // Found responses stay, others are gone before they are asked for again.
-        let size = "--cache-config=local,size=256M";
-        let flags = match row.unequal {
-            None => vec![size],
-            Some(_) => vec![size, "--cache-config=local,ttl=0.001"],
-        };
         // A server of its own: a cache that has switched itself off stays off for a while.
-        let with = Process::server_with(options, models.path(), &flags)?;
+        let with = Process::server_with(options, models.path(), &row.flags())?;
         table.measured(row.name(), one(options, &row, &with, &without));
     }
     Ok(table)

@@ -2,20 +2,17 @@
 //! turns.
 
 use super::install;
+use super::server::Triton;
 use crate::Result;
 use crate::cores::Cores;
 use crate::load::{self, Target};
 use crate::options::Options;
 use crate::pairs;
-use crate::process::{Process, Silent};
+use crate::process::Process;
 use crate::repository;
 use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, verdict};
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const COLUMNS: &[&str] = &[
@@ -33,13 +30,12 @@ pub const COLUMNS: &[&str] = &[
     "target",
     "",
 ];
-const READY_WITHIN: Duration = Duration::from_secs(60);
 const LARGE: usize = 16 << 20;
 const SMALL: usize = 64;
 /// 65,536 floats.
 const JSON: usize = 256 << 10;
 
-const IDENTITY: &str = r#"name: "identity"
+pub const IDENTITY: &str = r#"name: "identity"
 backend: "identity"
 input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
 output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
@@ -138,7 +134,8 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     println!("triton: {}", cores.describe());
     let flag = format!("--backend-directory={}", libraries.path().display());
     let ours = cores.as_server(|| Process::server_with(options, models.path(), &[&flag]))?;
-    let triton = cores.as_server(|| Triton::start(options, models.path(), libraries.path()))?;
+    let triton = cores
+        .as_server(|| Triton::start(options, models.path(), libraries.path(), &[], Work::AddSub))?;
     for row in rows {
         table.measured(row.name(), cores.as_load(|| one(options, &row, &ours, &triton)));
     }
@@ -185,47 +182,4 @@ fn one(options: &Options, row: &Row, ours: &Process, triton: &Triton) -> Result<
         limits.text(),
         verdict(met).to_owned(),
     ])
-}
-
-/// Triton's server as a child process.
-struct Triton {
-    target: Target,
-    _process: Silent,
-}
-
-impl Triton {
-    fn start(options: &Options, models: &Path, backends: &Path) -> Result<Self> {
-        let [http, grpc] = free_ports()?;
-        let mut command = Command::new(install::program(options));
-        command
-            .arg(format!("--model-repository={}", models.display()))
-            .arg(format!("--backend-directory={}", backends.display()))
-            .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
-            .arg(format!("--http-port={}", http.port()))
-            .arg(format!("--grpc-port={}", grpc.port()))
-            .args(["--allow-metrics=false", "--log-info=false", "--log-warning=false"]);
-        let process = Silent::start(command)?;
-        let target = Target { http: Some(http), grpc: Some(grpc), pid: Some(process.id()) };
-        let requests = exchanges(Frontend::V2Grpc, Work::AddSub);
-        let begin = Instant::now();
-        // It listens after its models are loaded.
-        while let Err(problem) = load::check(&target, Frontend::V2Grpc.wire(), &requests[0]) {
-            if begin.elapsed() > READY_WITHIN {
-                let log = process.log_end();
-                return Err(format!("Triton does not answer: {problem}; its log ends with:{log}"));
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(Triton { target, _process: process })
-    }
-}
-
-/// Triton takes no port 0 for two protocols at one address.
-fn free_ports() -> Result<[SocketAddr; 2]> {
-    let bound = || TcpListener::bind("127.0.0.1:0").map_err(|e| format!("no free port: {e}"));
-    let address = |listener: &TcpListener| {
-        listener.local_addr().map_err(|e| format!("no address of a port: {e}"))
-    };
-    let both = [bound()?, bound()?];
-    Ok([address(&both[0])?, address(&both[1])?])
 }

@@ -25,6 +25,16 @@ pub fn program(options: &Options) -> PathBuf {
     options.triton.join("bin/tritonserver")
 }
 
+/// The folder of its caches.
+pub fn caches(options: &Options) -> Result<PathBuf> {
+    let folder = options.triton.join("caches");
+    let library = folder.join("local/libtritoncache_local.so");
+    if library.is_file() {
+        return Ok(folder);
+    }
+    Err(format!("{} is missing; `cargo xtask runtimes --triton` installs it", library.display()))
+}
+
 /// A folder with the Python backend and the `identity` backend, in the shape of Triton's container.
 pub fn backends(options: &Options) -> Result<TempDir> {
     let python = options.triton.join("backends/python");

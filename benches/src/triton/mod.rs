@@ -5,7 +5,9 @@
 
 mod adapter; // a call through the adapter beside the test plugin
 mod beside; // both servers with the same models
+mod cache; // the response caches of both
 mod install; // Triton's files, and the identity backend compiled for it
+mod server;
 
 use crate::Result;
 use crate::options::Options;
@@ -17,7 +19,9 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     }
     let mut calls = Table::new(adapter::COLUMNS);
     let mut servers = Table::new(beside::COLUMNS);
+    let mut caches = Table::new(cache::COLUMNS);
     adapter::measure(options, &mut calls)?;
     beside::measure(options, &mut servers)?;
-    Ok(vec![calls, servers])
+    cache::measure(options, &mut caches)?;
+    Ok(vec![calls, servers, caches])
 }

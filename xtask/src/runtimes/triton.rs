@@ -4,6 +4,7 @@
 //!     <cache>/trtserver/triton/<version>/              the files of the package, one copy for all checkouts, 140 MB
 //!     target/triton/opt/tritonserver/                  links in the shape of Triton's container
 //!         bin/tritonserver
+//!         caches/local/libtritoncache_local.so
 //!         backends/python/libtriton_python.so          beside it the stub for one Python, and its numpy
 //!     target/triton/nvidia_pytriton.libs/              a link: programs and libraries of the package find theirs four directories up
 //!
@@ -32,11 +33,13 @@ const RELEASE: Release = Release {
     libraries: &[
         ("pytriton/tritonserver/bin/tritonserver", 19_714_617),
         ("pytriton/tritonserver/backends/python/libtriton_python.so", 1_410_521),
+        ("pytriton/tritonserver/caches/local/libtritoncache_local.so", 142_985),
         ("nvidia_pytriton.libs/libtritonserver-717102f0.so", 31_503_417),
     ],
 };
 
 const LIBRARY: &str = "libtriton_python.so";
+const CACHE: &str = "caches/local/libtritoncache_local.so";
 const UTILITIES: &str = "triton_python_backend_utils.py";
 
 /// Prints the minor version of this Python and the directory of its numpy.
@@ -90,6 +93,7 @@ pub fn fetch(paths: &Paths) -> Result<()> {
     link(&files.join(UTILITIES), &backend.join(UTILITIES))?;
     // Triton refuses a link out of the directory when it opens a backend written in Python.
     build::put(&files.join(LIBRARY), &backend.join(LIBRARY))?;
+    build::put(&server.join(CACHE), &tree.join("opt/tritonserver").join(CACHE))?;
     // The stub has the backend's directory in its module path, and not that of the environment.
     for name in ["numpy", "numpy.libs"] {
         link(&packages.join(name), &backend.join(name))?;
