@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::pairs::{self, Pairs};
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Frontend, Work, exchanges, unequal_exchanges};
+use crate::requests::{Work, exchanges, unequal_exchanges};
 use crate::response_cache::{Row, rows};
 use crate::table::{Table, verdict};
 use std::path::Path;
