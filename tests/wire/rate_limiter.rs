@@ -96,10 +96,10 @@ fn resources_limit_what_executes_at_the_same_time() {
             [{ "model": "four", "version": "1", "instance": "four_0_0_cpu", "count": 4 }] });
         assert_eq!(resources[1], held);
         let statistics = limiter_statistics(&server, "two");
-        let waiting = &statistics["waiting"];
-        assert_eq!((&waiting[0]["instance"], &waiting[1]), (&two["instance"], &Value::Null));
-        assert!(waiting[0]["waiting_ns"].as_u64() > Some(0), "{statistics}");
-        assert_eq!(waiting[0]["waits_for"], json!([held]));
+        let waits = &statistics["waiting"];
+        assert_eq!((&waits[0]["instance"], &waits[1]), (&two["instance"], &Value::Null));
+        assert!(waits[0]["waiting_ns"].as_u64() > Some(0), "{statistics}");
+        assert_eq!(waits[0]["waits_for"], json!([held]));
         assert_eq!(statistics["execution_count"], 20);
         assert_eq!(limiter_statistics(&server, "four")["waiting"], json!([]));
         assert_eq!(limiter_statistics(&server, "free"), Value::Null);
