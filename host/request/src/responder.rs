@@ -33,8 +33,6 @@ pub struct Responder {
     execution: OnceLock<Arc<BatchExecution>>,
     /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
-    /// If the request is traced.
-    trace: Option<Arc<ActiveTrace>>,
     /// What most requests do not have.
     tags: Option<Box<RequestTags>>,
 }
@@ -43,6 +41,7 @@ pub struct Responder {
 struct RequestTags {
     /// Request id for log lines.
     request_id: Option<RequestId>,
+    trace: Option<Arc<ActiveTrace>>,
     /// Somebody wants to know how the inference ends.
     observed: Option<Box<ObservedInference>>,
 }
@@ -69,15 +68,14 @@ impl Responder {
         observed: Option<Box<ObservedInference>>,
     ) -> Arc<Self> {
         let request_id = RequestId::current().map(|id| *id);
-        let is_alone = request_id.is_none() && observed.is_none();
-        let tags = (!is_alone).then(|| Box::new(RequestTags { request_id, observed }));
-        Self::with_tags(context, sink, trace, tags)
+        let is_alone = request_id.is_none() && trace.is_none() && observed.is_none();
+        let tags = (!is_alone).then(|| Box::new(RequestTags { request_id, trace, observed }));
+        Self::with_tags(context, sink, tags)
     }
 
     fn with_tags(
         context: RequestContext,
         sink: impl Into<Sink>,
-        trace: Option<Arc<ActiveTrace>>,
         tags: Option<Box<RequestTags>>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -87,7 +85,6 @@ impl Responder {
             queued_ns: AtomicU64::new(0),
             execution: OnceLock::new(),
             implicit_state: OnceLock::new(),
-            trace,
             tags,
         })
     }
@@ -99,7 +96,7 @@ impl Responder {
 
     /// The trace of the request, if it is traced.
     pub fn trace(&self) -> Option<&Arc<ActiveTrace>> {
-        self.trace.as_ref()
+        self.tags.as_ref()?.trace.as_ref()
     }
 
     fn observed_inference(&self) -> Option<&ObservedInference> {
