@@ -70,8 +70,9 @@ fn build_command(paths: &Paths) -> Command {
     for package in ["trtserver", "trtserver-probe", "trtserver-counted"] {
         command.args(["--package", package]);
     }
-    // Without object stores, which requests do not use: they are half of the build.
-    command.args(["--no-default-features", "--features", "trtserver/otlp,trtserver/tls"]);
+    // Without object stores and the exporter of spans, which requests do not use: they are half of
+    // the build.
+    command.args(["--no-default-features", "--features", "trtserver/tls"]);
     command
 }
 
