@@ -57,7 +57,7 @@ pub struct Metric {
 pub mod metric_kind {
     pub const COUNTER: u32 = 0;
     pub const GAUGE: u32 = 1;
-    /// Made by [`HistogramsExtension::histogram_new`] only.
+    /// Made by [`histogram_new`](super::HistogramsExtension::histogram_new) only.
     pub const HISTOGRAM: u32 = 2;
 }
 

@@ -84,7 +84,7 @@ impl BackendContext {
     }
 }
 
-/// For [`super::Model::open`] and [`super::Backend::complete`]: one version of a model.
+/// For [`super::Model::open`] and [`super::Backend::autocomplete`]: one version of a model.
 pub struct ModelContext {
     raw: &'static ModelDesc,
     scope: Scope,
