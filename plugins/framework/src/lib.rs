@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! function_table.rs   functions of a C library, looked up at run time
-//! search.rs   candidate paths of a framework's library, and opening them
+//! search.rs   candidate paths of a framework's library, and opening them;  library_slot.rs: once for all models
 //! config.rs   configured tensors and the fields that the model descriptor lacks
 //! check.rs    tensors of a model's file against the configuration; complete.rs: autocomplete
 //! row_probe.rs   whether a model's first dimension is a batch, for autocomplete
@@ -24,6 +24,7 @@ pub mod fault;
 pub mod file_contents;
 pub mod function_table;
 pub mod inputs;
+pub mod library_slot;
 pub mod log;
 pub mod merge;
 pub mod model_files;

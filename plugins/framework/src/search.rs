@@ -234,6 +234,18 @@ pub fn load_library(path: &Path) -> Result<Library, String> {
     })
 }
 
+/// As [`load_library`], but the file that a link leads to: a library finds the others of its package
+/// from the directory that it was opened in.
+///
+/// # Errors
+/// The dynamic loader's message.
+pub fn load_resolved(path: &Path) -> Result<Library, String> {
+    match path.canonicalize() {
+        Ok(file) if path.components().count() > 1 => load_library(&file),
+        _ => load_library(path),
+    }
+}
+
 /// A copy of a C string; empty for null.
 ///
 /// # Safety

@@ -1,6 +1,6 @@
 //! The backend `openvino`: cheap to open, the library is loaded with the first model.
 
-use crate::library::{LibrarySlot, OpenVino};
+use crate::library::{OPENVINO, OpenVino};
 use crate::model::{ModelSource, OpenVinoModel};
 use crate::model_file::DEFAULT_FILE;
 use crate::probe;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use trtserver_framework::complete::{self, default_batch};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
+use trtserver_framework::library_slot::LibrarySlot;
 use trtserver_framework::log;
-use trtserver_framework::search::SETTING;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
     Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, ModelContext, ModelProbe,
@@ -23,7 +23,7 @@ const DEFAULT_BATCH: usize = 4;
 
 pub struct OpenVinoBackend {
     dir: PathBuf,
-    slot: LibrarySlot,
+    slot: LibrarySlot<OpenVino>,
     default_batch: usize,
 }
 
@@ -33,7 +33,8 @@ impl OpenVinoBackend {
     /// # Errors
     /// It cannot be found or used.
     pub fn library(&self, context: &ModelContext) -> Result<Arc<OpenVino>, PluginFault> {
-        self.slot.open(context.setting(SETTING), &self.dir)
+        let setting = context.setting(OPENVINO.setting);
+        self.slot.open(&OPENVINO, setting, &self.dir, OpenVino::open)
     }
 }
 

@@ -4,27 +4,21 @@ use crate::messages::{clean_message, major_version, short_version};
 use crate::symbols::{
     CompileFunction, ExtendFunction, OvCore, OvDevices, OvTable, OvVersion, Status,
 };
-use libloading::os::unix::Library;
 use std::ffi::{CString, c_char};
 use std::path::Path;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
 use trtserver_framework::fault::PluginFault;
-use trtserver_framework::log;
-use trtserver_framework::search::{Framework, SETTING, load_library, read_c_text};
-use trtserver_plugin_api::abi::types::level;
-
-/// Environment variable that names the library.
-pub const VARIABLE: &str = "TRTSERVER_OPENVINO_LIBRARY";
+use trtserver_framework::library_slot::FrameworkLibrary;
+use trtserver_framework::search::{Framework, SETTING, load_resolved, read_c_text};
 
 /// The first release whose numbers of element types are those of `types.rs`.
 const OLDEST: u32 = 2025;
 
-const OPENVINO: Framework = Framework {
+pub const OPENVINO: Framework = Framework {
     name: "OpenVINO",
     backend: crate::BACKEND,
     setting: SETTING,
-    variable: VARIABLE,
+    variable: "TRTSERVER_OPENVINO_LIBRARY",
     files: &["libopenvino_c.so"],
     system: &["libopenvino_c.so"],
     packages: &["openvino/libs"],
@@ -49,45 +43,16 @@ unsafe impl Send for OpenVino {}
 // SAFETY: as above.
 unsafe impl Sync for OpenVino {}
 
-/// The library, once a model has needed it.
-#[derive(Default)]
-pub struct LibrarySlot(Mutex<Option<Arc<OpenVino>>>);
-
-impl LibrarySlot {
-    /// A failure is not remembered: the next load tries again, so installing the library needs no
-    /// restart.
-    ///
-    /// # Errors
-    /// There is no such library, or it cannot be used.
-    pub fn open(
-        &self,
-        setting: Option<&str>,
-        plugin_dir: &Path,
-    ) -> Result<Arc<OpenVino>, PluginFault> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(library) = slot.as_ref() {
-            return Ok(Arc::clone(library));
-        }
-        let variable = std::env::var_os(VARIABLE);
-        let plan = OPENVINO.plan(setting, variable.as_deref(), plugin_dir);
-        let mut origin = String::new();
-        let library = OPENVINO.open(plan, |path| {
-            origin = path.display().to_string();
-            OpenVino::open(path)
-        })?;
-        log::write_line(level::INFO, &format!("{} from {origin}", library.label));
-        Ok(Arc::clone(slot.insert(Arc::new(library))))
-    }
-
-    /// For operators; `None` before a model has needed the library.
-    pub fn label(&self) -> Option<String> {
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.as_ref().map(|library| library.label.clone())
+impl FrameworkLibrary for OpenVino {
+    fn label(&self) -> &str {
+        &self.label
     }
 }
 
 impl OpenVino {
-    fn open(path: &Path) -> Result<Self, String> {
+    /// # Errors
+    /// It is another library, or an old one; the reason follows the path.
+    pub fn open(path: &Path) -> Result<Self, String> {
         let library = load_resolved(path)?;
         // SAFETY: the names are those of OpenVINO's C interface.
         let loaded = unsafe { OvTable::load(&library) };
@@ -195,15 +160,6 @@ pub fn c_path(path: &Path) -> Result<CString, PluginFault> {
     use std::os::unix::ffi::OsStrExt;
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| PluginFault::invalid(format!("the path {} has a NUL byte", path.display())))
-}
-
-/// Opens the file that a link leads to: the library finds its devices and formats in the directory
-/// that it was opened in.
-fn load_resolved(path: &Path) -> Result<Library, String> {
-    match path.canonicalize() {
-        Ok(file) if path.components().count() > 1 => load_library(&file),
-        _ => load_library(path),
-    }
 }
 
 fn read_version(table: &OvTable) -> Result<String, String> {

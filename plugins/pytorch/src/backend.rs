@@ -1,7 +1,7 @@
 //! The backend `pytorch`: cheap to open, torch's library is loaded with the first model.
 
 use crate::complete::{self, DEFAULT_BATCH};
-use crate::library::{LibrarySlot, TorchLibrary};
+use crate::library::{TORCH, TorchLibrary, open_library};
 use crate::loaded::{LoadedPackage, PACKAGE_FILE, PACKAGES, TORCHSCRIPT, TORCHSCRIPT_FILE};
 use crate::model::PyTorchModel;
 use crate::probe;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use trtserver_framework::complete::{SETTING, default_batch, is_needed};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::PluginFault;
-use trtserver_framework::{log, search};
+use trtserver_framework::library_slot::LibrarySlot;
+use trtserver_framework::log;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
     Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, Kind, ModelContext,
@@ -19,7 +20,7 @@ use trtserver_plugin_api::author::{
 
 pub struct PyTorch {
     dir: PathBuf,
-    library: LibrarySlot,
+    library: LibrarySlot<TorchLibrary>,
     default_batch: usize,
 }
 
@@ -27,7 +28,7 @@ impl PyTorch {
     /// # Errors
     /// There is no library, or it cannot be used.
     pub fn torch(&self, context: &ModelContext) -> Result<Arc<TorchLibrary>, PluginFault> {
-        self.library.open(context.setting(search::SETTING), &self.dir)
+        self.library.open(&TORCH, context.setting(TORCH.setting), &self.dir, open_library)
     }
 }
 

@@ -3,16 +3,13 @@
 use crate::symbols::{SetThreads, TorchTable};
 use crate::types::DtypeNumbers;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use trtserver_framework::fault::PluginFault;
-use trtserver_framework::log;
-use trtserver_framework::search::{self, Framework, load_library};
-use trtserver_plugin_api::abi::types::level;
+use trtserver_framework::library_slot::FrameworkLibrary;
+use trtserver_framework::search::{Framework, SETTING, load_resolved};
 
-const TORCH: Framework = Framework {
+pub const TORCH: Framework = Framework {
     name: "PyTorch",
     backend: crate::BACKEND,
-    setting: search::SETTING,
+    setting: SETTING,
     variable: "TRTSERVER_TORCH_LIBRARY",
     files: &["libtorch_cpu.so"],
     system: &["libtorch_cpu.so"],
@@ -32,51 +29,16 @@ pub struct TorchLibrary {
     pub cpu: i32,
 }
 
-/// The library that models of this backend have needed so far.
-#[derive(Default)]
-pub struct LibrarySlot(Mutex<Option<Arc<TorchLibrary>>>);
-
-impl LibrarySlot {
-    /// Opens the library unless a model has needed it before. A failure is not remembered: the next
-    /// load tries again, so installing the library needs no restart.
-    ///
-    /// # Errors
-    /// There is no such library, or it cannot be used.
-    pub fn open(
-        &self,
-        setting: Option<&str>,
-        plugin_dir: &Path,
-    ) -> Result<Arc<TorchLibrary>, PluginFault> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(library) = slot.as_ref() {
-            return Ok(Arc::clone(library));
-        }
-        let variable = std::env::var_os(TORCH.variable);
-        let plan = TORCH.plan(setting, variable.as_deref(), plugin_dir);
-        let mut origin = String::new();
-        let library = TORCH.open(plan, |path| {
-            origin = path.display().to_string();
-            open_library(path)
-        })?;
-        log::write_line(level::INFO, &format!("{} from {origin}", library.label));
-        Ok(Arc::clone(slot.insert(Arc::new(library))))
-    }
-
-    /// The open library, for operators.
-    pub fn label(&self) -> Option<String> {
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.as_ref().map(|library| library.label.clone())
+impl FrameworkLibrary for TorchLibrary {
+    fn label(&self) -> &str {
+        &self.label
     }
 }
 
-fn open_library(path: &Path) -> Result<TorchLibrary, String> {
-    // A library finds the others of its package from the directory that it was opened in: the one
-    // that a link leads to.
-    let library = match path.canonicalize() {
-        Ok(file) if path.components().count() > 1 => load_library(&file),
-        _ => load_library(path),
-    };
-    let library = library.map_err(explain_dependency)?;
+/// # Errors
+/// It is another library, or an old one; the reason follows the path.
+pub fn open_library(path: &Path) -> Result<TorchLibrary, String> {
+    let library = load_resolved(path).map_err(explain_dependency)?;
     // SAFETY: the names are those of torch's C interface.
     let api = unsafe { TorchTable::load(&library) }.map_err(|absent| absent_functions(&absent))?;
     // SAFETY: the function of OpenMP takes a number. The lookup covers what the library depends on.

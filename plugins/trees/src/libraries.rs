@@ -1,13 +1,13 @@
 //! The libraries: each is opened when the first model needs it and never closed.
 
 use crate::symbols::{LgbmTable, XgbTable};
-use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use trtserver_framework::fault::PluginFault;
+use trtserver_framework::library_slot::{FrameworkLibrary, LibrarySlot};
 use trtserver_framework::log;
-use trtserver_framework::search::{Framework, load_library, read_c_text};
+use trtserver_framework::search::{Framework, load_resolved, read_c_text};
 use trtserver_plugin_api::abi::types::level;
 
 const LIGHTGBM: Framework = Framework {
@@ -41,14 +41,18 @@ pub struct OpenLibrary<T> {
     pub label: String,
 }
 
+impl<T> FrameworkLibrary for OpenLibrary<T> {
+    fn label(&self) -> &str {
+        &self.label
+    }
+}
+
 /// The libraries that models of this backend have needed so far.
 #[derive(Default)]
 pub struct Libraries {
-    lightgbm: LibrarySlot<LgbmTable>,
-    xgboost: LibrarySlot<XgbTable>,
+    lightgbm: LibrarySlot<OpenLibrary<LgbmTable>>,
+    xgboost: LibrarySlot<OpenLibrary<XgbTable>>,
 }
-
-type LibrarySlot<T> = Mutex<Option<Arc<OpenLibrary<T>>>>;
 
 impl Libraries {
     /// `setting` looks up a server-wide setting.
@@ -60,7 +64,7 @@ impl Libraries {
         setting: impl Fn(&str) -> Option<&'a str>,
         plugin_dir: &Path,
     ) -> Result<Arc<OpenLibrary<LgbmTable>>, PluginFault> {
-        open_once(&self.lightgbm, &LIGHTGBM, setting, plugin_dir, open_lightgbm)
+        self.lightgbm.open(&LIGHTGBM, setting(LIGHTGBM.setting), plugin_dir, open_lightgbm)
     }
 
     /// As [`Libraries::lightgbm`].
@@ -72,43 +76,13 @@ impl Libraries {
         setting: impl Fn(&str) -> Option<&'a str>,
         plugin_dir: &Path,
     ) -> Result<Arc<OpenLibrary<XgbTable>>, PluginFault> {
-        open_once(&self.xgboost, &XGBOOST, setting, plugin_dir, open_xgboost)
+        self.xgboost.open(&XGBOOST, setting(XGBOOST.setting), plugin_dir, open_xgboost)
     }
 
     /// The libraries that are open, for operators.
     pub fn labels(&self) -> Vec<String> {
-        let lightgbm = self.lightgbm.lock().unwrap_or_else(PoisonError::into_inner);
-        let xgboost = self.xgboost.lock().unwrap_or_else(PoisonError::into_inner);
-        let both = [
-            lightgbm.as_ref().map(|library| library.label.clone()),
-            xgboost.as_ref().map(|library| library.label.clone()),
-        ];
-        both.into_iter().flatten().collect()
+        [self.lightgbm.label(), self.xgboost.label()].into_iter().flatten().collect()
     }
-}
-
-/// A failure is not remembered: the next load tries again, so installing the library needs no
-/// restart.
-fn open_once<'a, T>(
-    slot: &LibrarySlot<T>,
-    framework: &Framework,
-    setting: impl Fn(&str) -> Option<&'a str>,
-    plugin_dir: &Path,
-    open: fn(&Path) -> Result<OpenLibrary<T>, String>,
-) -> Result<Arc<OpenLibrary<T>>, PluginFault> {
-    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(library) = slot.as_ref() {
-        return Ok(Arc::clone(library));
-    }
-    let variable = std::env::var_os(framework.variable);
-    let plan = framework.plan(setting(framework.setting), variable.as_deref(), plugin_dir);
-    let mut origin = String::new();
-    let library = framework.open(plan, |path| {
-        origin = path.display().to_string();
-        open(path)
-    })?;
-    log::write_line(level::INFO, &format!("{} from {origin}", library.label));
-    Ok(Arc::clone(slot.insert(Arc::new(library))))
 }
 
 fn open_lightgbm(path: &Path) -> Result<OpenLibrary<LgbmTable>, String> {
@@ -131,15 +105,6 @@ fn open_xgboost(path: &Path) -> Result<OpenLibrary<XgbTable>, String> {
     // SAFETY: three variables of the function's types.
     unsafe { (table.version)(&raw mut major, &raw mut minor, &raw mut patch) };
     Ok(OpenLibrary { table, label: format!("XGBoost {major}.{minor}.{patch}") })
-}
-
-/// Opens the file that a link leads to: a library finds the others of its package from the
-/// directory that it was opened in.
-fn load_resolved(path: &Path) -> Result<Library, String> {
-    match path.canonicalize() {
-        Ok(file) if path.components().count() > 1 => load_library(&file),
-        _ => load_library(path),
-    }
 }
 
 fn absent_functions(name: &str, prefix: &str, absent: &[&str]) -> String {

@@ -8,7 +8,7 @@ mod mutations;
 mod requests;
 
 use crate::backend::OpenVinoBackend;
-use crate::library::VARIABLE;
+use crate::library::OPENVINO;
 use std::path::{Path, PathBuf};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_testkit::{
@@ -21,7 +21,7 @@ const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/models");
 
 fn library() -> String {
     let built = Path::new(MODELS).join("../../target/dist/lib/libopenvino_c.so");
-    let found = std::env::var_os(VARIABLE).map_or(built, PathBuf::from);
+    let found = std::env::var_os(OPENVINO.variable).map_or(built, PathBuf::from);
     let found = found.canonicalize().unwrap_or_else(|e| {
         panic!(
             "{}: {e}: `cargo xtask runtimes --openvino` installs it, `cargo xtask test --without openvino` leaves out \
