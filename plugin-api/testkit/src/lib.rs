@@ -56,6 +56,7 @@
 //! its turn.
 
 mod backend; // backends and models
+pub mod damaged_files;
 mod host; // the host table
 mod instance; // executing batches
 mod memory; // memory that reveals wrong accesses

@@ -1,46 +1,11 @@
 //! Damaged files: each is refused, or loaded and asked, and never ends the process.
-//!
-//! A child process does it, so that a file that ends it is found by its name.
 
 use super::*;
 use std::fs;
-use std::process::Command;
+use trtserver_plugin_testkit::damaged_files::{SeededNumbers, damage_bytes, find_fatal_files};
 
 /// Names the folder with damaged files, for the child.
 const FOLDER: &str = "TRTSERVER_OPENVINO_DAMAGED";
-
-/// Numbers that look random and are the same in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % n.max(1)
-    }
-}
-
-/// A copy with a few bytes changed, a part left out, a part twice, or without its end.
-fn damage(bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
-    let mut out = bytes.to_vec();
-    let (at, n) = (numbers.below(out.len()), 1 + numbers.below(40));
-    let end = (at + n).min(out.len());
-    match numbers.below(4) {
-        0 => drop(out.drain(at..end)),
-        1 => {
-            let part = out[at..end].to_vec();
-            out.splice(at..at, part);
-        }
-        2 => out.truncate(at),
-        _ => {
-            for _ in 0..1 + numbers.below(3) {
-                let at = numbers.below(out.len());
-                out[at] = numbers.below(256) as u8;
-            }
-        }
-    }
-    out
-}
 
 /// The part of the child: tries the files of a folder in the order of their names, and removes each.
 #[test]
@@ -81,28 +46,19 @@ fn damaged_files(folder: &Path) -> Vec<PathBuf> {
 /// Tries damaged copies of a file in children. Returns those that ended one.
 fn fatal_files(name: &str, file: &str, count: usize, seed: u64) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let mut numbers = Numbers(seed);
+    let mut numbers = SeededNumbers::new(seed);
     let path = Path::new(MODELS).join("openvino").join(name).join("1").join(file);
     let bytes = fs::read(&path).unwrap();
     let extension = path.extension().unwrap().to_str().unwrap();
     for nth in 0..count {
         let damaged = folder.path().join(format!("{name}-{nth:02}.{extension}"));
-        fs::write(&damaged, damage(&bytes, &mut numbers)).unwrap();
+        fs::write(&damaged, damage_bytes(&bytes, false, &mut numbers)).unwrap();
         if extension == "xml" {
             fs::copy(path.with_extension("bin"), damaged.with_extension("bin")).unwrap();
         }
     }
-    let mut fatal = Vec::new();
-    loop {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "with_openvino::mutations::child", "--nocapture"]);
-        let ended = child.env(FOLDER, folder.path()).output().unwrap();
-        let left = damaged_files(folder.path());
-        let Some(first) = left.first() else { return fatal };
-        assert!(!ended.status.success(), "the child left {}", first.display());
-        fatal.push(format!("{}: {}", first.display(), ended.status));
-        fs::remove_file(first).unwrap();
-    }
+    let test = "with_openvino::mutations::child";
+    find_fatal_files((test, FOLDER), folder.path(), damaged_files).unwrap()
 }
 
 #[test]
