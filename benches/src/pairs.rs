@@ -4,7 +4,7 @@ use crate::Result;
 use crate::load::Pass;
 use crate::options::Options;
 use crate::process::Process;
-use crate::table::{Table, median, spread};
+use crate::table::{Table, median, spread, verdict};
 use std::time::Duration;
 
 /// Measures both variants on one server, so that neither has better memory or core placement.
@@ -77,6 +77,17 @@ impl Pairs {
             format!("{cpu_without:.2}"),
             format!("{:.3}", self.ratio(|pass| pass.cpu_us)),
         ]
+    }
+
+    /// All cells of a row that is judged by its CPU time: at most `limit` times that without.
+    pub fn cpu_cells(&self, limit: f64) -> Vec<String> {
+        let mut cells = self.cells();
+        cells.extend([
+            self.spread(|pass| pass.cpu_us),
+            format!("CPU <={limit}"),
+            verdict(self.ratio(|pass| pass.cpu_us) <= limit).to_owned(),
+        ]);
+        cells
     }
 
     /// The medians.

@@ -5,13 +5,14 @@
 //! and inserted, until the cache switches itself off, as it does for users.
 
 use crate::Result;
+use crate::exchange::Exchange;
 use crate::load;
 use crate::options::Options;
 use crate::pairs;
 use crate::process::Process;
 use crate::repository;
 use crate::requests::{Frontend, Work, exchanges, unequal_exchanges};
-use crate::table::{Table, verdict};
+use crate::table::Table;
 
 pub const COLUMNS: &[&str] = &pairs::columns("response cache");
 
@@ -33,6 +34,14 @@ pub struct Row {
 impl Row {
     pub fn name(&self) -> String {
         format!("cache {} {} c{}", self.title, self.frontend.name(), self.at_once)
+    }
+
+    pub fn requests(&self) -> Vec<Exchange> {
+        let work = Work::Identity(self.bytes);
+        match self.unequal {
+            None => exchanges(self.frontend, work),
+            Some(count) => unequal_exchanges(self.frontend, work, count),
+        }
     }
 
     /// Flags of the server: found responses stay, others are gone before they are asked for again.
@@ -76,20 +85,9 @@ pub fn measure(options: &Options) -> Result<Table> {
 }
 
 fn one(options: &Options, row: &Row, with: &Process, without: &Process) -> Result<Vec<String>> {
-    let work = Work::Identity(row.bytes);
-    let requests = match row.unequal {
-        None => exchanges(row.frontend, work),
-        Some(count) => unequal_exchanges(row.frontend, work, count),
-    };
+    let requests = row.requests();
     let wire = row.frontend.wire();
     let pass = |server, length| load::pass(server, wire, &requests, row.at_once, length);
     let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
-    let ratio = pairs.ratio(|pass| pass.cpu_us);
-    let mut cells = pairs.cells();
-    cells.extend([
-        pairs.spread(|pass| pass.cpu_us),
-        format!("CPU <={}", row.cpu),
-        verdict(ratio <= row.cpu).to_owned(),
-    ]);
-    Ok(cells)
+    Ok(pairs.cpu_cells(row.cpu))
 }

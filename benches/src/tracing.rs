@@ -8,7 +8,7 @@ use crate::pairs;
 use crate::process::Process;
 use crate::repository;
 use crate::requests::{Frontend, Work, exchanges};
-use crate::table::{Table, verdict};
+use crate::table::Table;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -97,14 +97,7 @@ fn one(options: &Options, row: &Row, with: &Process, without: &Process) -> Resul
     let wire = row.frontend.wire();
     let pass = |server, length| load::pass(server, wire, &requests, AT_ONCE, length);
     let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
-    let ratio = pairs.ratio(|pass| pass.cpu_us);
-    let mut cells = pairs.cells();
-    cells.extend([
-        pairs.spread(|pass| pass.cpu_us),
-        format!("CPU <={}", row.cpu),
-        verdict(ratio <= row.cpu).to_owned(),
-    ]);
-    Ok(cells)
+    Ok(pairs.cpu_cells(row.cpu))
 }
 
 /// A collector that takes every batch. Returns its address; it ends with this process.

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::pairs::{self, Pairs};
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Work, exchanges, unequal_exchanges};
+use crate::requests::Work;
 use crate::response_cache::{Row, rows};
 use crate::table::{Table, verdict};
 use std::path::Path;
@@ -86,11 +86,7 @@ fn one(
     with: &Process,
     beside: &Triton,
 ) -> Result<Vec<String>> {
-    let work = Work::Identity(row.bytes);
-    let requests = match row.unequal {
-        None => exchanges(row.frontend, work),
-        Some(count) => unequal_exchanges(row.frontend, work, count),
-    };
+    let requests = row.requests();
     let wire = row.frontend.wire();
     let pass = |target: &Target, length| load::at(target, wire, &requests, row.at_once, length);
     let measured = |with: &Target, without: &Target| {
