@@ -10,10 +10,7 @@ use std::process::Command;
 
 /// Builds unless `no_build`; `arguments` are passed to the test.
 pub fn api_test(paths: &Paths, no_build: bool, arguments: &[String]) -> Result<()> {
-    let dist = match no_build {
-        true => paths.dist(true),
-        false => build::build(paths, true)?,
-    };
+    let dist = build::debug_dist(paths, no_build)?;
     let mut command = Command::new(python::environment(paths, &python::API)?);
     command.arg(paths.root.join("tests/api/api_test.py")).arg("--dist").arg(dist).args(arguments);
     run(&mut command, "responses differ from the description: see above")

@@ -145,6 +145,14 @@ pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
     build_with(paths, debug, &[])
 }
 
+/// The debug install: the last one with `no_build`, else a new one.
+pub fn debug_dist(paths: &Paths, no_build: bool) -> Result<PathBuf> {
+    match no_build {
+        true => Ok(paths.dist(true)),
+        false => build(paths, true),
+    }
+}
+
 /// What the dev-dependencies of the workspace enable.
 const DEBUG_FEATURES: &str = "trtserver-server/testing,trtserver-model-files/testing";
 

@@ -25,23 +25,16 @@ pub fn boards_test(paths: &Paths, no_build: bool) -> Result<()> {
             return Err(format!("--boards needs Prometheus: {}", apt::hint(&["prometheus"])));
         }
     }
-    let dist = built_dist(paths, no_build)?;
+    let dist = build::debug_dist(paths, no_build)?;
     let mut command = Command::new(python::environment(paths, &python::PAGE)?);
     command.arg(paths.root.join("tests/page/boards_test.py")).arg("--dist").arg(dist);
     run(&mut command, "the board or the rules do not fit the metrics: see above")
 }
 
-fn built_dist(paths: &Paths, no_build: bool) -> Result<PathBuf> {
-    match no_build {
-        true => Ok(paths.dist(true)),
-        false => build::build(paths, true),
-    }
-}
-
 /// Builds unless `no_build`; `arguments` are passed to the test.
 pub fn page_test(paths: &Paths, no_build: bool, arguments: &[String]) -> Result<()> {
     let chromium = find_or_install()?;
-    let dist = built_dist(paths, no_build)?;
+    let dist = build::debug_dist(paths, no_build)?;
     let interpreter = python::environment(paths, &python::PAGE)?;
     // For one of the programs that the page shows.
     let client = python::environment(paths, &python::V2)?;
