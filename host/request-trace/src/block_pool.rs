@@ -28,18 +28,20 @@ impl BlockPool {
     }
 
     pub fn give_back(&self, block: Box<RequestTrace>) {
-        let cleared = clear_block(block);
-        let mut waiting = self.waiting.lock();
-        let room = MAX_WAITING - waiting.len();
-        waiting.extend(cleared.into_iter().take(room));
+        self.keep(clear_block(block).into_iter());
     }
 
     /// Gives back [cleared](clear_block) blocks.
     #[allow(clippy::vec_box, reason = "blocks are passed on without a copy")]
     pub fn give_back_all(&self, cleared: &mut Vec<Box<RequestTrace>>) {
+        self.keep(cleared.drain(..));
+    }
+
+    /// Keeps as many as there is room for.
+    fn keep(&self, cleared: impl Iterator<Item = Box<RequestTrace>>) {
         let mut waiting = self.waiting.lock();
         let room = MAX_WAITING - waiting.len();
-        waiting.extend(cleared.drain(..).take(room));
+        waiting.extend(cleared.take(room));
     }
 
     #[cfg(test)]

@@ -5,7 +5,7 @@
 //! of the readers.
 
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The estimate is that of at least this period, if requests were executed in it.
@@ -74,8 +74,7 @@ pub struct ServiceTime {
     execution_ns: AtomicF64,
     turn_ns: AtomicF64,
     requests: AtomicF64,
-    /// 0 or 1.
-    saturated: AtomicF64,
+    saturated: AtomicBool,
     last: Mutex<Option<LastReading>>,
 }
 
@@ -114,7 +113,7 @@ impl ServiceTime {
             execution_ns: self.execution_ns.load(),
             turn_ns: self.turn_ns.load(),
             requests: self.requests.load(),
-            saturated: self.saturated.load() > 0.0,
+            saturated: self.saturated.load(Relaxed),
         }
     }
 
@@ -143,7 +142,7 @@ impl ServiceTime {
         self.execution_ns.store(execution_ns);
         self.turn_ns.store(busy.min(most) / executions);
         self.requests.store(work.requests.saturating_sub(before.requests) as f64 / executions);
-        self.saturated.store(f64::from(u8::from(busy >= SATURATED * most)));
+        self.saturated.store(busy >= SATURATED * most, Relaxed);
         *last = Some(LastReading { at_ns: now_ns, work });
         let period = PERIOD_NS.max((MIN_EXECUTIONS * execution_ns) as u64);
         self.due_ns.store(now_ns.saturating_add(period), Relaxed);
