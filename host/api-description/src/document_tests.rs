@@ -95,13 +95,13 @@ fn model<'a>(name: &'a str, version: &'a str) -> ModelFacts<'a> {
     }
 }
 
-fn of_model(model: &ModelFacts<'_>) -> Value {
+fn parse_model_document(model: &ModelFacts<'_>) -> Value {
     serde_json::from_slice(&model_document::describe_model(&SERVER, model).unwrap()).unwrap()
 }
 
 #[test]
 fn signature_of_a_model_is_in_its_schemas() {
-    let document = of_model(&model("m", ""));
+    let document = parse_model_document(&model("m", ""));
     let schemas = &document["components"]["schemas"];
     let inputs = &schemas["InferRequest"]["properties"]["inputs"];
     assert_eq!((&inputs["minItems"], &inputs["maxItems"]), (&json!(1), &json!(2)));
@@ -128,7 +128,7 @@ fn paths_have_the_name_and_the_version() {
         (ModelFacts { decoupled: true, ..model("m", "") }, "/v2/models/m/", false),
         (model("a b{c}", ""), "/v2/models/{model}/", true),
     ] {
-        let document = of_model(&model);
+        let document = parse_model_document(&model);
         let paths = document["paths"].as_object().unwrap();
         assert_eq!(paths.contains_key(&format!("{path}infer")), infers, "{paths:?}");
         assert!(paths.contains_key(&format!("{path}generate_stream")), "{paths:?}");
@@ -137,10 +137,10 @@ fn paths_have_the_name_and_the_version() {
         };
         assert!(paths.keys().all(named), "{paths:?}");
     }
-    let hostile = of_model(&model("a b{c}", ""));
+    let hostile = parse_model_document(&model("a b{c}", ""));
     let infer = &hostile["paths"]["/v2/models/{model}/infer"]["post"];
     assert_eq!(infer["parameters"][0]["schema"]["const"], "a b{c}");
-    let free = of_model(&ModelFacts { free_outputs: true, ..model("m", "") });
+    let free = parse_model_document(&ModelFacts { free_outputs: true, ..model("m", "") });
     let outputs = &free["components"]["schemas"]["InferResponse"]["properties"]["outputs"];
     assert_eq!(outputs["items"].get("anyOf"), None);
 }
