@@ -1,31 +1,40 @@
 //! What the rate limiter does to the executions of one version, for the statistics extension:
 //! who waits, for what, and who holds it.
 
+use std::collections::HashMap;
 use trtserver_models::limiter::{LimiterReport, ResourceReport, ResourceScope, WaitingInstance};
 use trtserver_proto::v2::rate_limiter_statistics::{Holder, Resource, Waiting};
 use trtserver_proto::v2::{RateLimiterStatistics, StatisticDuration};
 
-/// The statistics of a version; `None` if none of its instances is limited.
-pub fn limiter_statistics(
-    report: &LimiterReport,
-    model: &str,
-    version: i64,
-) -> Option<RateLimiterStatistics> {
-    let belongs = |instance: &&WaitingInstance| {
-        &*instance.name.model == model && instance.name.version == version
-    };
-    let mut statistics: Option<RateLimiterStatistics> = None;
-    for instance in report.instances.iter().filter(belongs) {
-        let of = statistics.get_or_insert_default();
-        of.execution_count += instance.executions;
-        let wait = of.wait.get_or_insert_default();
-        *wait = StatisticDuration {
-            count: wait.count + instance.waits,
-            ns: wait.ns + instance.waited_ns,
-        };
-        of.waiting.extend(waiting(report, instance));
+/// The limited instances by model and version, found once for all versions.
+pub struct LimitedInstances<'a> {
+    report: &'a LimiterReport,
+    by_version: HashMap<(&'a str, i64), Vec<&'a WaitingInstance>>,
+}
+
+impl<'a> LimitedInstances<'a> {
+    pub fn new(report: &'a LimiterReport) -> Self {
+        let mut by_version: HashMap<_, Vec<_>> = HashMap::new();
+        for instance in &report.instances {
+            let version = (&*instance.name.model, instance.name.version);
+            by_version.entry(version).or_default().push(instance);
+        }
+        Self { report, by_version }
     }
-    statistics
+
+    /// The statistics of a version; `None` if none of its instances is limited.
+    pub fn statistics(&self, model: &str, version: i64) -> Option<RateLimiterStatistics> {
+        let instances = self.by_version.get(&(model, version))?;
+        let sum = |count: fn(&WaitingInstance) -> u64| instances.iter().map(|i| count(i)).sum();
+        Some(RateLimiterStatistics {
+            execution_count: sum(|instance| instance.executions),
+            wait: Some(StatisticDuration {
+                count: sum(|instance| instance.waits),
+                ns: sum(|instance| instance.waited_ns),
+            }),
+            waiting: instances.iter().filter_map(|i| waiting(self.report, i)).collect(),
+        })
+    }
 }
 
 /// `None` if the instance does not wait.

@@ -1,13 +1,12 @@
 //! Statistics extension (docs/protocol/v2.md §2.13).
 
-use super::limiter_statistics::limiter_statistics;
+use super::limiter_statistics::LimitedInstances;
 use super::lookup::parse_version;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::{
     CLOSE_REASONS, DurationSum, ResponseCounters, VersionCounters, WarmupSpans,
 };
-use trtserver_models::limiter::LimiterReport;
 use trtserver_models::memory::{OwnerMemory, version_memory};
 use trtserver_models::{LookupError, Model, ModelVersion};
 use trtserver_proto::v2::{
@@ -25,7 +24,8 @@ pub fn collect_statistics(
     version: &str,
 ) -> Result<Vec<ModelStatistics>> {
     let number = parse_version(version)?;
-    let limiter = ctx.models.limiter().map(|limiter| limiter.report());
+    let report = ctx.models.limiter().map(|limiter| limiter.report());
+    let limiter = report.as_ref().map(LimitedInstances::new);
     let limiter = limiter.as_ref();
     if name.is_empty() {
         let models = ctx.models.all();
@@ -49,7 +49,7 @@ pub fn collect_statistics(
 fn collect_model_statistics(
     model: &Model,
     number: Option<i64>,
-    limiter: Option<&LimiterReport>,
+    limiter: Option<&LimitedInstances<'_>>,
 ) -> Vec<ModelStatistics> {
     let versions = model
         .versions
@@ -64,7 +64,7 @@ fn collect_model_statistics(
         ModelStatistics {
             memory_usage,
             response_cache: cache.map(|cache| cache_statistics(&cache.report())),
-            rate_limiter: limiter.and_then(|all| limiter_statistics(all, &model.name, v.number)),
+            rate_limiter: limiter.and_then(|all| all.statistics(&model.name, v.number)),
             ..message(&model.name, v.number, &counters, &warmup)
         }
     };
