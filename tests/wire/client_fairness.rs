@@ -59,7 +59,7 @@ fn check(server: &Running, latch: &Latch, heads: [&[(&str, &str)]; 2]) {
     let order = server.logged_names();
     let places: Vec<_> = (0..order.len()).filter(|place| order[*place] == "rare").collect();
     assert!(places.len() == 2 && places[0] <= 2 && places[1] <= 4, "{places:?}");
-    server.poll_until("nobody waits", |server| {
+    server.poll_until("no request waits", |server| {
         waiting(server, "busy") == Some(0.0) && waiting(server, "rare") == Some(0.0)
     });
     let requests = "trtserver_client_requests_total{client=\"busy\"}";
@@ -122,7 +122,7 @@ fn metrics_have_a_bounded_number_of_clients() {
         assert_eq!(connection.response().status, 200);
     }
     assert_eq!(server.infer("m", "").status, 200);
-    server.poll_until("nobody waits", |server| waiting(server, "(unnamed)") == Some(0.0));
+    server.poll_until("no request waits", |server| waiting(server, "(unnamed)") == Some(0.0));
     let page = server.metrics_text();
     for family in ["requests_total", "queue_seconds_total", "waiting_requests"] {
         let family = format!("trtserver_client_{family}{{");

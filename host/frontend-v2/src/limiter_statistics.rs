@@ -1,5 +1,5 @@
 //! What the rate limiter does to the executions of one version, for the statistics extension:
-//! who waits, for what, and who holds it.
+//! the instances that wait, the resources that they wait for, and the holders of these.
 
 use std::collections::HashMap;
 use trtserver_models::limiter::{LimiterReport, ResourceReport, ResourceScope, WaitingInstance};

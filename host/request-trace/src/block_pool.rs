@@ -1,4 +1,4 @@
-//! Memory for traces: blocks of traces that nobody needs any more are used for the next ones.
+//! Memory for traces: blocks of finished traces are used for the next ones.
 
 use crate::ids::TraceIds;
 use crate::request_trace::RequestTrace;

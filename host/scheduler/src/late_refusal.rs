@@ -1,7 +1,7 @@
 //! Which requests are refused on arrival because they would wait too long. A pure decision.
 //!
-//! A queue that is as long as requests can wait serves nobody: all its requests end late. Those that
-//! are refused cost nothing, and those that are queued are answered in time.
+//! In a queue that is as long as requests can wait, all requests end late. Those that are refused
+//! cost nothing, and those that are queued are answered in time.
 
 use std::time::Duration;
 use trtserver_base::stats::ServiceEstimate;

@@ -42,7 +42,7 @@ pub struct FrontendContext {
     pub load_reporter: Arc<LoadReporter>,
     /// The last number of a stream of v2.
     pub stream_numbers: Arc<AtomicU64>,
-    /// Whose pages may call the HTTP listener; `None` on other listeners, if nobody's may, and once
+    /// Whose pages may call the HTTP listener; `None` on other listeners, if no page may, and once
     /// the request was looked at.
     pub cors: Option<Arc<CorsGate>>,
     /// Checks requests; `None` if all may be served, or were checked.

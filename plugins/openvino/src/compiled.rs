@@ -126,7 +126,7 @@ impl Run {
     /// As [`Run::set_input`].
     ///
     /// # Safety
-    /// As [`Run::set_input`]; nobody else uses the memory during a run.
+    /// As [`Run::set_input`]; no other code uses the memory during a run.
     pub unsafe fn set_output(&mut self, index: usize, tensor: &Tensor) -> Result<(), PluginFault> {
         // SAFETY: as above.
         self.library

@@ -26,7 +26,7 @@ fn inputs_are_named_by_position_and_keyword() {
     let spec = format!("[1, {}]", tuple(&[args, kwargs]));
     let names = ["ARGS[0]", "ARGS[1][0]", "ARGS[1][1]", "KWARGS[mask]"];
     assert_eq!(input_names(&spec, 4), Some(names.map(str::to_owned).to_vec()));
-    // A constant among the arguments: nobody knows which of them are inputs.
+    // A constant among the arguments: which of them are inputs is unknown.
     assert_eq!(input_names(&spec, 3), None);
 }
 

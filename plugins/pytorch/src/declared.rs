@@ -32,7 +32,7 @@ pub struct DeclaredTensor {
 impl TensorDeclaration for DeclaredTensor {
     type Handle = RunTensor;
 
-    /// What zero runs or nobody has said of outputs.
+    /// What runs with zeros have shown of the outputs, if there were any.
     const OUTPUT_SHAPES_ARE_HINTS: bool = true;
 
     fn name(&self) -> &str {
@@ -134,7 +134,7 @@ pub fn expect_batch(config: &Config, code: &[CodeInput]) -> Result<(), PluginFau
     )))
 }
 
-/// What the log says of sizes that nobody compares.
+/// Log line about input sizes that are not compared with each other.
 pub fn unchecked_sizes(links: &SizeLinks, signature: &Signature) -> Option<String> {
     let places: Vec<String> = links
         .unknown

@@ -122,7 +122,7 @@ impl Executor for PyTorchInstance {
 
 impl RunScratch {
     fn run(&mut self, model: &PyTorchModel, threads: usize) -> Result<(), PluginFault> {
-        // SAFETY: the tensors were made for this run, and nobody else has them.
+        // SAFETY: the tensors were made for this run, which alone owns them.
         let ran =
             unsafe { model.package.compiled.run(&mut self.inputs, &mut self.results, threads) };
         ran.map_err(|fault| fault.within(format_args!("model '{}'", model.name)))

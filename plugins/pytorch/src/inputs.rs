@@ -92,7 +92,7 @@ impl RunScratch {
         expect_bounds(model, slot, shape)?;
         let written = match &model.package.code {
             Some(code) => code[slot.handle.position].written,
-            // Nobody says that it does not.
+            // The package does not say whether the model writes to it.
             None => true,
         };
         let mut data = piece.bytes.as_ptr();

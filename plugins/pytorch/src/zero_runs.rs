@@ -105,7 +105,7 @@ fn run_zeros(
     // SAFETY: the tensors were just made.
     unsafe { compiled.run(&mut raw, &mut outputs, 1)? };
     let owned = outputs.iter_mut().map(|raw| {
-        // SAFETY: an output of the run, which nobody else has.
+        // SAFETY: an output of the run, owned by this code alone.
         unsafe { OwnedTensor::from_raw(torch, std::mem::replace(raw, ptr::null_mut())) }
     });
     let owned: Vec<OwnedTensor<'_>> = owned.collect::<Result<_, _>>()?;

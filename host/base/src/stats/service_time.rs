@@ -97,7 +97,7 @@ impl AtomicF64 {
 }
 
 impl ServiceTime {
-    /// The estimate; renewed if it is due and nobody else renews it. `work` is called then.
+    /// The estimate; renewed if it is due and no other thread renews it. `work` is called then.
     pub fn estimate(
         &self,
         now_ns: u64,

@@ -56,7 +56,7 @@ pub(super) const HTTP: &[FlagSpec] = &[
         FlagKind::Text("ORIGIN"),
         "",
         "Let pages of this origin (SCHEME://HOST[:PORT]) call the HTTP port from a browser, or with * the pages of every \
-         origin; nobody else's by default",
+         origin; no other origin's by default",
     )
     .repeats(),
     flag_spec("http-thread-count", ANY_INT, "", "Number of HTTP threads").no_effect(OWN_THREADS),
