@@ -159,7 +159,7 @@ const DEBUG_FEATURES: &str = "trtserver-server/testing,trtserver-model-files/tes
 /// Like [`build`], with additional packages. One cargo command builds all: cargo unifies features
 /// of shared dependencies per command, so a second command could recompile the server.
 pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf> {
-    let mut command = cargo();
+    let mut command = if debug { paths.cargo() } else { cargo() };
     command.current_dir(&paths.root).arg("build");
     if debug {
         // Same packages and features as the test step, so that nothing is compiled twice.
