@@ -1,12 +1,13 @@
 """Checks the files of deploy/, and runs what they start.
 
-    python deploy/check.py [--run target/dist-debug]
+    python deploy/check.py [--run target/dist-debug] [--helm PATH]
 
 Without --run: the overlays are built by kustomize and validated against the schemas of three releases
 of Kubernetes, the runtimes against KServe's, Nomad's job is parsed, systemd looks at the units, and
-what belongs together is compared: ports, selectors, grace periods, names of metrics. With --run each
-start line is executed with its mounts in a temporary folder, and its probes are asked.
-`cargo xtask deploy` installs what this needs (tests/python/requirements-deploy.txt) and does both.
+what belongs together is compared: ports, selectors, grace periods, names of metrics. Helm renders the
+chart, which must make the same objects as the overlays. With --run each start line is executed with its
+mounts in a temporary folder, and its probes are asked. `cargo xtask deploy` installs what this needs
+(tests/python/requirements-deploy.txt, helm.txt) and does both.
 """
 
 import argparse
@@ -15,24 +16,27 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from checks import kserve, kubernetes, others, start_lines
+from checks import charts, kserve, kubernetes, others, ray, start_lines
 from checks.findings import Findings
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", type=Path, metavar="DIST", help="an install whose server is started")
+    parser.add_argument("--helm", metavar="PATH", help="the program, if it is not in PATH")
     arguments = parser.parse_args()
     findings = Findings()
     begin = time.monotonic()
     overlays = kubernetes.check(findings)
+    variants = charts.check(findings, overlays, arguments.helm)
     runtimes = kserve.check(findings)
     job = others.check(findings)
+    ray.check(findings)
     findings.stop_if_any()
     print(f"deploy: files checked in {time.monotonic() - begin:.1f} s")
     if arguments.run:
         begin = time.monotonic()
-        start_lines.run(arguments.run.resolve(), overlays, runtimes, job, findings)
+        start_lines.run(arguments.run.resolve(), {**overlays, **variants}, runtimes, job, findings)
         findings.stop_if_any()
         print(f"deploy: start lines run in {time.monotonic() - begin:.1f} s")
 

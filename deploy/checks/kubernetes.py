@@ -13,6 +13,7 @@ from .findings import DEPLOY, check_grace, check_probes, check_restricted
 RELEASES = ("1.31", "1.34", "1.37")
 # Its definition is not Kubernetes' own.
 OPERATOR_KINDS = ("ServiceMonitor",)
+OVERLAY_KINDS = ("PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "HorizontalPodAutoscaler")
 OVERLAYS = ("cpu", "gpu", "secure", "object-store")
 
 
@@ -41,6 +42,9 @@ def check(findings):
             if entry["kind"] not in OPERATOR_KINDS:
                 validate(findings, where, entry)
         check_overlay(findings, f"overlay {overlay}", objects)
+        kinds = {entry["kind"] for entry in objects}
+        missing = set(OVERLAY_KINDS) - kinds
+        findings.expect(not missing, f"overlay {overlay}", f"has no {sorted(missing)}")
     return overlays
 
 
@@ -72,10 +76,11 @@ def check_overlay(findings, where, objects):
     findings.expect(volumes == mounts, where, f"volumes {volumes} and mounts {mounts} differ")
     selectors = {
         **{f"Service {s['metadata']['name']}": s["spec"]["selector"] for s in kinds["Service"]},
-        "PodDisruptionBudget": kinds["PodDisruptionBudget"][0]["spec"]["selector"].get("matchLabels"),
-        "NetworkPolicy": kinds["NetworkPolicy"][0]["spec"]["podSelector"].get("matchLabels"),
         "Deployment": deployment["spec"]["selector"]["matchLabels"],
     }
+    for kind, field in (("PodDisruptionBudget", "selector"), ("NetworkPolicy", "podSelector")):
+        for entry in kinds.get(kind, []):
+            selectors[kind] = entry["spec"][field].get("matchLabels")
     for name, selector in selectors.items():
         fits = selector and all(labels.get(key) == value for key, value in selector.items())
         findings.expect(fits, where, f"{name} selects {selector}, the pods have {labels}")
@@ -91,12 +96,29 @@ def check_overlay(findings, where, objects):
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         scheme = container[probe]["httpGet"].get("scheme", "HTTP")
         findings.expect((scheme == "HTTPS") == with_tls, where, f"{probe} asks by {scheme}")
-    check_operator(findings, where, kinds, labels)
+    check_operator(findings, where, kinds)
 
 
-def check_operator(findings, where, kinds, labels):
-    """Autoscaler and monitor."""
-    (monitor,) = kinds["ServiceMonitor"]
+def check_operator(findings, where, kinds):
+    """Autoscaler and monitor, if there are."""
+    for monitor in kinds.get("ServiceMonitor", []):
+        check_monitor(findings, where, kinds, monitor)
+    (deployment,) = kinds["Deployment"]
+    scalers = kinds.get("HorizontalPodAutoscaler", [])
+    fits = bool(scalers) != ("replicas" in deployment["spec"])
+    findings.expect(fits, where, "replicas would undo the autoscaler, or there are neither")
+    rules = set(scaled_metrics())
+    for scaler in scalers:
+        target = scaler["spec"]["scaleTargetRef"]
+        fits = (target["kind"], target["name"]) == ("Deployment", deployment["metadata"]["name"])
+        findings.expect(fits, where, f"the autoscaler scales {target}")
+        for metric in scaler["spec"]["metrics"]:
+            name = metric.get("pods", {}).get("metric", {}).get("name")
+            findings.expect(name is None or name in rules, where, f"prometheus-adapter-rules.yaml lacks {name}")
+
+
+def check_monitor(findings, where, kinds, monitor):
+    """A Service has the port that Prometheus scrapes."""
     wanted = monitor["spec"]["selector"]["matchLabels"].items()
     names = {
         port["name"]
@@ -106,16 +128,6 @@ def check_operator(findings, where, kinds, labels):
     }
     for endpoint in monitor["spec"]["endpoints"]:
         findings.expect(endpoint["port"] in names, where, f"no Service has the port {endpoint['port']}")
-    (scaler,) = kinds["HorizontalPodAutoscaler"]
-    target = scaler["spec"]["scaleTargetRef"]
-    (deployment,) = kinds["Deployment"]
-    fits = (target["kind"], target["name"]) == ("Deployment", deployment["metadata"]["name"])
-    findings.expect(fits, where, f"the autoscaler scales {target}")
-    findings.expect("replicas" not in deployment["spec"], where, "replicas would undo the autoscaler")
-    rules = set(scaled_metrics())
-    for metric in scaler["spec"]["metrics"]:
-        name = metric.get("pods", {}).get("metric", {}).get("name")
-        findings.expect(name is None or name in rules, where, f"prometheus-adapter-rules.yaml lacks {name}")
 
 
 def scaled_metrics():

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from . import ray
 from .findings import DEPLOY
 from .kubernetes import scaled_metrics
 
@@ -288,12 +289,19 @@ def run(dist, overlays, runtimes, job, findings):
         attempt(findings, f"overlay {overlay}", run_overlay, dist, overlay, objects, findings)
     attempt(findings, "runtimes of KServe", run_kserve, dist, runtimes, findings)
     attempt(findings, "job of Nomad", run_nomad, dist, job, findings)
+    attempt(findings, "server of Ray", run_ray, dist, findings)
 
 
 def run_nomad(dist, job, findings):
     with started(dist, job, copy_repository) as server:
         server.wait_ready()
         check_infer(findings, "job of Nomad", server, "addsub_fp32")
+
+
+def run_ray(dist, findings):
+    with tempfile.TemporaryDirectory() as folder:
+        copy_repository(Path(folder))
+        ray.run(dist, Path(folder) / "models", findings)
 
 
 def attempt(findings, where, check, *arguments):

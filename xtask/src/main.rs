@@ -97,9 +97,10 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
         Some(("deploy", with)) => {
             let dist = build::build(paths, true)?;
-            match with.get_flag("proxies") {
-                true => deploy::try_proxies(paths, &dist),
-                false => deploy::check(paths, &dist),
+            match (with.get_flag("proxies"), with.get_flag("ray")) {
+                (true, _) => deploy::try_proxies(paths, &dist),
+                (_, true) => deploy::try_ray(paths, &dist),
+                _ => deploy::check(paths, &dist),
             }
         }
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
@@ -283,7 +284,8 @@ fn cli() -> Command {
         .subcommand(
             Command::new("deploy")
                 .about("Check the files of deploy/ and execute their start lines")
-                .arg(flag("proxies", "Run haproxy and nginx in front of three servers instead")),
+                .arg(flag("proxies", "Run haproxy and nginx in front of three servers instead"))
+                .arg(flag("ray", "Run Ray Serve with two replicas instead (100 MB from PyPI)").conflicts_with("proxies")),
         )
         .subcommand(
             Command::new("build")

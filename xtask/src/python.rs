@@ -4,8 +4,9 @@
 //! `kserve` has the clients of KServe and MLServer; `s3` has a server with the interface of S3;
 //! `triton` has what models of Triton's Python backend import; `build` has build tools;
 //! `envoy` has a proxy; `page` drives a browser; `api` tests HTTP endpoints by their description;
-//! `docs` makes the reference of the Python packages; `deploy` checks the files of `deploy/`. Each
-//! is in `target/python/` with a stamp of its requirements, so that it is created only once.
+//! `docs` makes the reference of the Python packages; `deploy` checks the files of `deploy/`; `ray`
+//! has Ray Serve. Each is in `target/python/` with a stamp of its requirements, so that it is created
+//! only once.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
@@ -128,6 +129,15 @@ pub const DEPLOY: Environment = Environment {
     newest: 13,
     proof: "import hcl2, jsonschema, kubernetes_validate, yaml",
     x86_64_only: true,
+};
+
+/// Ray Serve and the clients that are sent through it.
+pub const RAY: Environment = Environment {
+    name: "ray",
+    oldest: 11,
+    newest: 13,
+    proof: "import ray.serve, tritonclient.http, tritonclient.grpc",
+    x86_64_only: false,
 };
 
 /// What packages are built and checked with.
