@@ -1,6 +1,8 @@
 """The deployment: each replica owns one server process, and forwards HTTP and gRPC to it."""
 
 import asyncio
+import os
+import sys
 
 from pydantic import BaseModel, ConfigDict
 from ray import serve
@@ -27,6 +29,12 @@ class ServerOptions(BaseModel):
     start_timeout_secs: int = 600
 
 
+def end_replica(status):
+    """Ray notices the end of a process at once, and failed health checks only after some periods."""
+    print(f"trtserver ended with status {status}: its replica ends, Ray starts another", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
 # The server queues and batches, so Ray holds no request back. By default it would beyond five.
 @serve.deployment(name="trtserver", max_ongoing_requests=1000, health_check_period_s=5)
 @serve.ingress()
@@ -35,8 +43,8 @@ class TrtServer:
     """One replica."""
 
     async def __init__(self, options: dict):
-        self.server = ServerProcess(options)
-        # Other threads may end before the server, which would be killed with the thread that made it.
+        # In this thread: the server is killed with the thread that made it, and others may end earlier.
+        self.server = ServerProcess(options, end_replica)
         await asyncio.to_thread(self.server.wait_ready)
         self.http = HttpForwarder(self.server.sockets["http"])
         self.grpc = GrpcForwarder(self.server.sockets["grpc"])
@@ -54,8 +62,7 @@ class TrtServer:
     async def __del__(self):
         # The constructor may have failed.
         server = getattr(self, "server", None)
-        if server is not None and not getattr(self, "stopped", False):
-            self.stopped = True
+        if server is not None and not server.stopped:
             await asyncio.to_thread(server.stop)
             for forwarder in (self.http, self.grpc):
                 await forwarder.close()

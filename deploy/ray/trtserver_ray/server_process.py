@@ -44,10 +44,13 @@ def start_line(folder, options):
 
 
 class ServerProcess:
-    """Started by the constructor; `wait_ready` and `stop` block."""
+    """Started by the constructor; `wait_ready` and `stop` block.
 
-    def __init__(self, options):
-        self.options = options
+    `on_end` is called with the status of a server that ends by itself after it was ready.
+    """
+
+    def __init__(self, options, on_end=None):
+        self.options, self.on_end, self.stopped = options, on_end, False
         # Short, because the path of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="trtserver-"))
         self.sockets = {name: self.folder / name for name in LISTENERS}
@@ -76,6 +79,9 @@ class ServerProcess:
         for line in self.process.stdout:
             if line.split() == ["ready"]:
                 self.ready.set()
+        status = self.process.wait()
+        if self.ready.is_set() and not self.stopped and self.on_end:
+            self.on_end(status)
 
     def wait_ready(self):
         """Until the models are loaded."""
@@ -110,6 +116,7 @@ class ServerProcess:
 
     def stop(self):
         """SIGTERM; the server drains. Kills one that does not end in its time. Returns its status."""
+        self.stopped = True
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:

@@ -1,0 +1,1 @@
+"""Parts of try_ray.py."""
