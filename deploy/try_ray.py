@@ -18,18 +18,19 @@ from trial_ray import answers, load
 from trial_ray.cluster import Cluster, Direct, make_repository
 
 
-PARTS = {"proxy": ["answers", "cost", "scaling"], "haproxy": ["answers", "cost"]}
+MODES = ("proxy", "haproxy")
+PARTS = ("answers", "cost", "scaling")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dist", type=Path, default=Path("target/dist-debug"), help="the install")
-    parser.add_argument("--mode", choices=list(PARTS), help="only this one")
-    parser.add_argument("--only", choices=["answers", "cost", "scaling"], help="only this part")
+    parser.add_argument("--mode", choices=MODES, help="only this one")
+    parser.add_argument("--only", choices=PARTS, help="only this part")
     parser.add_argument("--seconds", type=float, default=5, help="for each measurement")
     arguments = parser.parse_args()
-    for mode in [arguments.mode] if arguments.mode else PARTS:
-        parts = [arguments.only] if arguments.only else PARTS[mode]
+    parts = [arguments.only] if arguments.only else PARTS
+    for mode in [arguments.mode] if arguments.mode else MODES:
         print(f"ray: {mode}", flush=True)
         attempt(mode, parts, arguments.dist.resolve(), arguments.seconds)
 

@@ -15,7 +15,7 @@ import yaml
 
 DEPLOY = Path(__file__).resolve().parent.parent
 MODELS = DEPLOY.parent / "tests/models"
-TIMEOUT = 120
+TIMEOUT = 180
 # Ray replaces 127.0.0.1 by an address of the network.
 NODE = "127.0.0.2"
 # A model that echoes INPUT0, or does what a request's parameters say (tests/plugins/probe).
@@ -157,6 +157,8 @@ class Cluster:
         if haproxy:
             self.env |= {
                 "RAY_SERVE_ENABLE_HA_PROXY": "1",
+                # 30 s, by default: replicas end one after the other.
+                "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "5",
                 "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": f"{folder}/haproxy/haproxy.cfg",
                 "RAY_SERVE_HAPROXY_SOCKET_PATH": f"{folder}/haproxy/admin.sock",
                 "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": f"{folder}/haproxy",

@@ -43,6 +43,13 @@ class GrpcCaller:
         self.client.infer("addsub_fp32", self.inputs)
 
 
+def idle_share(target, seconds):
+    """CPUs that the target uses without requests."""
+    begun = target.cpu_seconds()
+    time.sleep(seconds)
+    return (target.cpu_seconds() - begun) / seconds
+
+
 def measure(target, make, clients, seconds):
     """Median latency in ms, requests a second, and CPU time of the target for each request in ms."""
     times, ended, begun = [], time.monotonic() + seconds, target.cpu_seconds()
@@ -65,6 +72,8 @@ def measure(target, make, clients, seconds):
 
 def cost(direct, through_ray, seconds):
     """Prints the table of docs/ray.md."""
+    idle = idle_share(through_ray, seconds)
+    print(f"ray: without requests Ray uses {idle:.2f} CPUs, which count below, too")
     print("| | clients | | p50 | requests/s | CPU for each request |\n|---|---|---|---|---|---|")
     for name, caller in (("HTTP, JSON", HttpCaller), ("gRPC", GrpcCaller)):
         for clients in (1, 8):

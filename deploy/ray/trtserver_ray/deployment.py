@@ -71,5 +71,5 @@ class TrtServer:
 def application(options: ServerOptions) -> serve.Application:
     """`import_path` of Serve's configuration."""
     made = options.model_dump()
-    # Ray kills a replica after this time.
-    return TrtServer.options(graceful_shutdown_timeout_s=seconds_to_end(made) + 10).bind(made)
+    # Ray kills a replica after this time. Behind HAProxy it keeps one for 30 s before it ends the server.
+    return TrtServer.options(graceful_shutdown_timeout_s=seconds_to_end(made) + 40).bind(made)
