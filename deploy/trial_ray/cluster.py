@@ -171,13 +171,15 @@ class Cluster:
             "--include-dashboard=false", "--num-cpus=2", "--object-store-memory=200000000",
             f"--temp-dir={folder}/ray", "--disable-usage-stats",
         )  # fmt: skip
-        wait_until(lambda: "Ray runtime started" in (folder / "log").read_text(), "Ray did not start")
-        self.serve = self.spawn("serve", "run", f"--address={NODE}:{port}", str(file))
+        self.serve = None
         try:
+            wait_until(lambda: "Ray runtime started" in (folder / "log").read_text(), "Ray did not start")
+            self.serve = self.spawn("serve", "run", f"--address={NODE}:{port}", str(file))
             wait_until(self.is_ready, "Ray Serve did not become ready")
-        except SystemExit:
+        except BaseException as error:
             self.stop()
-            raise SystemExit((folder / "log").read_text()[-8000:]) from None
+            print((folder / "log").read_text()[-8000:], file=sys.stderr)
+            raise error
 
     def spawn(self, program, *words):
         beside = Path(sys.executable).with_name(program)
@@ -187,8 +189,7 @@ class Cluster:
 
     def is_ready(self):
         if self.serve.poll() is not None:
-            self.stop()
-            sys.exit(f"ray: `serve run` ended with status {self.serve.returncode}: {self.log.name}")
+            sys.exit(f"ray: `serve run` ended with status {self.serve.returncode}")
         return status_of(self.http, "/v2/health/ready") == 200
 
     def cpu_seconds(self):
@@ -211,6 +212,8 @@ class Cluster:
     def stop(self):
         """As an operator does: Ctrl-C, then the node. Returns the servers that are left."""
         for process, number in ((self.serve, signal.SIGINT), (self.node, signal.SIGTERM)):
+            if process is None:
+                continue
             if process.poll() is None:
                 process.send_signal(number)
             try:
