@@ -1,4 +1,4 @@
-"""Nomad's job, systemd's drop-in, the ports of the proxies."""
+"""Nomad's job, systemd's drop-in, the files of the proxies."""
 
 import re
 import shutil
@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import hcl2
+import yaml
 
 from .findings import DEPLOY, check_grace
 
@@ -22,7 +23,31 @@ def check(findings):
         ports = sorted(re.findall(pattern, (DEPLOY / name).read_text()))
         expected = sorted((str(number), port) for number in (1, 2, 3) for port in ("8000", "8001"))
         findings.expect(ports == expected, f"deploy/{name}", f"servers {ports}, expected {expected}")
+    check_envoy(findings)
     return check_nomad(findings)
+
+
+def check_envoy(findings):
+    """The files differ in how a server is chosen, and not in how failures are met."""
+    reactions = {}
+    for path in sorted((DEPLOY / "envoy").glob("*.yaml")):
+        where = f"deploy/envoy/{path.name}"
+        resources = yaml.safe_load(path.read_text())["static_resources"]
+        manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+        (host,) = manager["route_config"]["virtual_hosts"]
+        reactions[where] = {"retry_policy": host["retry_policy"]}
+        for cluster, port in zip(resources["clusters"], (8000, 8001)):
+            endpoints = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
+            found = [endpoint["endpoint"]["address"]["socket_address"] for endpoint in endpoints]
+            expected = [{"address": f"server-{number}", "port_value": port} for number in (1, 2, 3)]
+            findings.expect(found == expected, where, f"{cluster['name']} has {found}, expected {expected}")
+            (probe,) = cluster["health_checks"]
+            probe.pop("tls_options", None)
+            keys = ("health_checks", "outlier_detection", "common_lb_config", "connect_timeout")
+            reactions[where][cluster["name"]] = {key: cluster[key] for key in keys}
+    (first, expected), *others = reactions.items()
+    for where, found in others:
+        findings.expect(found == expected, where, f"reacts to failures in another way than {first}: {found}")
 
 
 def plain(value):

@@ -9,6 +9,7 @@ mod client_library;
 mod client_programs;
 mod command;
 mod demo;
+mod demonstrate;
 mod deny;
 mod deploy;
 mod docs;
@@ -102,6 +103,9 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
                 (_, true) => deploy::try_ray(paths, &dist),
                 _ => deploy::check(paths, &dist),
             }
+        }
+        Some(("demonstrate", with)) => {
+            demonstrate::demonstrate(paths, with.get_flag("no-build"), &passed_on(with))
         }
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("package", with)) => {
@@ -286,6 +290,12 @@ fn cli() -> Command {
                 .about("Check the files of deploy/ and execute their start lines")
                 .arg(flag("proxies", "Run haproxy and nginx in front of three servers instead"))
                 .arg(flag("ray", "Run Ray Serve with two replicas instead (100 MB from PyPI)").conflicts_with("proxies")),
+        )
+        .subcommand(
+            Command::new("demonstrate")
+                .about("Run several servers behind Envoy: weights from load reports, a killed server, an autoscaler, sequences, a bad network")
+                .arg(flag("no-build", "Use the last debug build"))
+                .arg(arguments("Names of demonstrations [default: all], and --short; deploy/README.md lists them")),
         )
         .subcommand(
             Command::new("build")

@@ -3,10 +3,10 @@
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's;
 //! `kserve` has the clients of KServe and MLServer; `s3` has a server with the interface of S3;
 //! `triton` has what models of Triton's Python backend import; `build` has build tools;
-//! `envoy` has a proxy; `page` drives a browser; `api` tests HTTP endpoints by their description;
-//! `docs` makes the reference of the Python packages; `deploy` checks the files of `deploy/`; `ray`
-//! has Ray Serve. Each is in `target/python/` with a stamp of its requirements, so that it is created
-//! only once.
+//! `envoy` has a proxy and clients; `page` drives a browser; `api` tests HTTP endpoints by their
+//! description; `docs` makes the reference of the Python packages; `deploy` checks the files of
+//! `deploy/`; `ray` has Ray Serve. Each is in `target/python/` with a stamp of its requirements, so
+//! that it is created only once.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
@@ -91,9 +91,14 @@ pub const BUILD: Environment = Environment {
     x86_64_only: false,
 };
 
-/// The proxy of the rolling restart.
-pub const ENVOY: Environment =
-    Environment { name: "envoy", oldest: 9, newest: 13, proof: "import envoy", x86_64_only: false };
+/// The proxy of the rolling restart and of the demonstrations, and their clients.
+pub const ENVOY: Environment = Environment {
+    name: "envoy",
+    oldest: 11,
+    newest: 13,
+    proof: "import envoy, grpc.aio, yaml",
+    x86_64_only: false,
+};
 
 /// The driver of a browser, and axe-core.
 pub const PAGE: Environment = Environment {
