@@ -12,7 +12,7 @@ def percentile(values, share):
 
 
 def milliseconds(seconds):
-    return f"{seconds * 1e3:.0f} ms" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds * 1e3:.0f} ms"
 
 
 def table(heads, rows):
