@@ -35,7 +35,10 @@ def check_envoy(findings):
         resources = yaml.safe_load(path.read_text())["static_resources"]
         manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
         (host,) = manager["route_config"]["virtual_hosts"]
-        reactions[where] = {"retry_policy": host["retry_policy"]}
+        reactions[where] = {
+            "retry_policy": host["retry_policy"],
+            "delayed_close_timeout": manager["delayed_close_timeout"],
+        }
         for cluster, port in zip(resources["clusters"], (8000, 8001)):
             endpoints = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
             found = [endpoint["endpoint"]["address"]["socket_address"] for endpoint in endpoints]

@@ -22,7 +22,8 @@ from results import examples, milliseconds, percentile, table
 
 DELAY_MS, INSTANCES, RATE = 50, 2, 40
 LATENCY_MS, LOSS = 40, 0.05
-SLOW_CLIENTS, SLOW_RATE, SLOW_VALUES = 12, 100_000, 50_000
+# Bytes a second for each, on a link that loses what its buffer cannot hold.
+SLOW_CLIENTS, SLOW_RATE, SLOW_VALUES = 12, 30_000, 50_000
 SPLIT_S = 5
 
 # A client in a namespace of its own: several requests at the same time over one slow link.
