@@ -46,7 +46,7 @@ def check_envoy(findings):
             findings.expect(found == expected, where, f"{cluster['name']} has {found}, expected {expected}")
             (probe,) = cluster["health_checks"]
             probe.pop("tls_options", None)
-            keys = ("health_checks", "outlier_detection", "common_lb_config", "connect_timeout")
+            keys = ("health_checks", "outlier_detection", "common_lb_config", "connect_timeout", "circuit_breakers")
             reactions[where][cluster["name"]] = {key: cluster[key] for key in keys}
     (first, expected), *others = reactions.items()
     for where, found in others:

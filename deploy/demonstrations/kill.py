@@ -17,8 +17,11 @@ from load import Load
 from proxy import Envoy, place, read_file
 from results import examples, milliseconds, percentile, table
 
-# Each server can execute 40 requests a second; all three have 16 in flight at this rate.
-DELAY_MS, INSTANCES, RATE = 400, 16, 40
+# Each server can execute 32 requests a second; all three have 40 in flight at this rate.
+DELAY_MS, INSTANCES, RATE = 1000, 32, 40
+# So many are to be in flight on the server when it is killed: more than the three that Envoy repeats at
+# a time by its defaults.
+LEAST_IN_FLIGHT = 12
 # For Envoy to read the end of its connections. What it writes to them until then may have arrived.
 NOTICE_S = 0.1
 REPEATED = (("idempotency-key", "1"),)
@@ -56,7 +59,7 @@ def demonstrate(dist, verdicts, short=False):
             watch = HealthWatch(envoy, killed)
             watch.start()
             # The kill is to be felt.
-            in_flight = wait_until(lambda: envoy.active_requests(killed) >= 3 and envoy.active_requests(killed), "no load")
+            in_flight = wait_until(lambda: (number := envoy.active_requests(killed)) >= LEAST_IN_FLIGHT and number, "no load")
             before = envoy.repeated_requests()
             begin = time.monotonic()
             killed.kill()

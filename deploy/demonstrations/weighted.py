@@ -42,20 +42,23 @@ def measure(dist, policy, rate, learn_s, measured_s):
 
 
 def demonstrate(dist, verdicts, short=False):
-    learn_s, measured_s = (5, 4) if short else (10, 15)
+    learn_s, measured_s = (4, 3) if short else (10, 15)
+    # The short form has no figures to compare with: the share of the slow server tells.
     policies = {"round robin": "ROUND_ROBIN", "least request": "LEAST_REQUEST", "load reports": None}
     rows, promises = [], []
-    for rate in RATES[1:] if short else RATES:
+    for rate in RATES[:1] if short else RATES:
         p99 = {}
-        for name, policy in policies.items():
+        for name, policy in list(policies.items())[2 if short else 0:]:
             outcomes, share = measure(dist, policy, rate, learn_s, measured_s)
             times = [outcome.took for outcome in outcomes]
             p99[name], failed = percentile(times, 0.99), examples(outcomes)
             middle = milliseconds(percentile(times, 0.5))
             rows.append([rate, name, len(outcomes), f"{share:.2f}", middle, milliseconds(p99[name]), failed])
-        ratio = p99["load reports"] / p99["round robin"]
+        if not short:
+            ratio = p99["load reports"] / p99["round robin"]
+            text = f"{rate}/s: p99 with load reports is {ratio:.2f} of that of round robin (at most 0.5)"
+            promises.append((ratio <= 0.5, text))
         promises += [
-            (ratio <= 0.5, f"{rate}/s: p99 with load reports is {ratio:.2f} of that of round robin (at most 0.5)"),
             (share < 0.25, f"{rate}/s: the slow server gets {share:.2f} of the requests (less than 0.25; 0.11 is its part of the speed)"),
             (not failed, f"{rate}/s: {failed} requests failed with load reports (0)"),
         ]
