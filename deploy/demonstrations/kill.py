@@ -96,7 +96,7 @@ def report(verdicts, outcomes, when, killed, moved):
     verdicts.expect(not others, f"{len(others)} requests to other servers failed (0)")
     repeated = [outcome for outcome in failed if outcome.call.headers == REPEATED]
     verdicts.expect(not repeated, f"{len(repeated)} requests failed that may be repeated (0)")
-    last = max((outcome.ended - dead for outcome in failed), default=0)
+    last = max([0, *(outcome.ended - dead for outcome in failed)])
     first_s = [outcome for outcome in later if outcome.sent < dead + 1]
     slowest = max(outcome.took for outcome in first_s)
     verdicts.expect(last < 1, f"the last failure is {milliseconds(last)} after the end of the process (less than 1 s)")

