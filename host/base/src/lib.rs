@@ -27,6 +27,7 @@ pub mod error;
 pub mod fair_clients;
 pub mod heap;
 pub mod host_policy;
+mod in_flight;
 pub mod ledger;
 pub mod reclaim;
 pub mod regular_file;

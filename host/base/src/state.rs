@@ -1,8 +1,9 @@
 //! Server state: lifecycle phase, and the number of requests in flight.
 
 use crate::clock::now_ns;
+pub use crate::in_flight::InFlightGuard;
+use crate::in_flight::InFlightRequests;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -28,6 +29,11 @@ impl ServerPhase {
     }
 }
 
+/// On a cache line of its own, since requests of v1 write it and all requests read what would be
+/// beside it.
+#[repr(align(128))]
+struct NextRequest(AtomicU64);
+
 /// Lifecycle phase of the server, its requests in flight, and the counter of v1 request ids.
 pub struct ServerState {
     phase: AtomicU8,
@@ -38,9 +44,9 @@ pub struct ServerState {
     /// The drain delay has begun: not ready, while requests are still accepted.
     withdrawn: AtomicBool,
     started: Instant,
-    in_flight: AtomicU64,
+    in_flight: InFlightRequests,
     /// v1 request ids: one counter for the whole server, starting at 1.
-    next_request: AtomicU64,
+    next_request: NextRequest,
 }
 
 impl ServerState {
@@ -51,8 +57,8 @@ impl ServerState {
             failure: Mutex::default(),
             withdrawn: AtomicBool::new(false),
             started: Instant::now(),
-            in_flight: AtomicU64::new(0),
-            next_request: AtomicU64::new(1),
+            in_flight: InFlightRequests::default(),
+            next_request: NextRequest(AtomicU64::new(1)),
         }
     }
 
@@ -114,31 +120,21 @@ impl ServerState {
 
     /// The next v1 request id.
     pub fn next_request_id(&self) -> u64 {
-        self.next_request.fetch_add(1, Ordering::Relaxed)
+        self.next_request.0.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Counts a request as in flight until the guard is dropped. Drain waits for it.
-    pub fn begin_request(self: &Arc<Self>) -> InFlightGuard {
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlightGuard(Arc::clone(self))
+    pub fn begin_request(&self) -> InFlightGuard {
+        self.in_flight.begin()
     }
 
     pub fn in_flight(&self) -> u64 {
-        self.in_flight.load(Ordering::Acquire)
+        self.in_flight.count()
     }
 }
 
 impl Default for ServerState {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// One request in flight.
-pub struct InFlightGuard(Arc<ServerState>);
-
-impl Drop for InFlightGuard {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -18,6 +18,7 @@ use trtserver_request::{
 };
 use trtserver_wire::decode_workers::MAX_INLINE;
 use trtserver_wire::shared_memory::RegionSlice;
+use trtserver_wire::spare_buffer::{give_back, take_buffer};
 
 /// The version that a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +62,12 @@ pub fn find_version(
 /// Parses the header of an HTTP request. A missing header counts as an empty one, which the check
 /// of the batch size refuses.
 pub fn parse_header(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
-    std::str::from_utf8(header.unwrap_or_default())
+    let mut buffer = take_buffer(header.map_or(0, <[u8]>::len));
+    let parsed = std::str::from_utf8(header.unwrap_or_default())
         .ok()
-        .and_then(|header| text::parse(header).ok())
-        .ok_or_else(|| Error::invalid(format!("unable to parse request for model '{model}'")))
+        .and_then(|header| text::parse_in(header, &mut buffer).ok());
+    give_back(buffer);
+    parsed.ok_or_else(|| Error::invalid(format!("unable to parse request for model '{model}'")))
 }
 
 /// A checked header; its data has not been received yet.

@@ -38,14 +38,14 @@ impl ResponseSpec {
 pub struct BuiltResponse {
     pub header: InferResponseHeader,
     /// One for each output of the header; empty for classes.
-    pub raw: Vec<Bytes>,
+    pub raw: SmallVec<[Bytes; 2]>,
 }
 
 /// Builds the response. Outputs that the model did not return are omitted.
 pub fn build_response(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltResponse> {
     let signature = &spec.served.signature;
     let mut outputs = Vec::with_capacity(spec.outputs.len());
-    let mut raw = Vec::with_capacity(spec.outputs.len());
+    let mut raw = SmallVec::with_capacity(spec.outputs.len());
     for (position, requested) in spec.outputs.iter().enumerate() {
         let tensor_spec = &signature.outputs[requested.index()];
         let expected = response.outputs.get(position).filter(|o| o.name == tensor_spec.name);

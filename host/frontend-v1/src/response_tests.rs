@@ -28,17 +28,17 @@ fn raw_outputs_in_requested_order() {
     for outputs in [vec![one.clone(), zero.clone()], vec![zero.clone(), one.clone()]] {
         let built =
             build_response(&spec("simple", 2, &[(1, 0), (0, 0)]), response(outputs)).unwrap();
-        assert_eq!(header_text::format_response_header(&built.header), want);
+        assert_eq!(header_text::format_response_header(&built.header).text(), want);
         assert_eq!((built.raw[0][0], built.raw[1][0]), (1, 0));
         assert_eq!(
-            header_text::format_response_header(&per_item(built.header)),
+            header_text::format_response_header(&per_item(built.header)).text(),
             "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" raw { \
              byte_size: 64 } } output { name: \"OUTPUT0\" raw { byte_size: 64 } }"
         );
     }
     let built = build_response(&spec("simple", 1, &[]), response(vec![])).unwrap();
     assert_eq!(
-        header_text::format_response_header(&built.header),
+        header_text::format_response_header(&built.header).text(),
         "model_name: \"simple\" model_version: 1 batch_size: 1"
     );
     let built = build_response(&spec("simple", 2, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
@@ -51,7 +51,7 @@ fn without_a_batch_dimension_dims_are_the_whole_shape() {
     let out = response(vec![tensor("C", DType::Fp32, &[1, 4], data)]);
     let built = build_response(&spec("m", 1, &[(2, 0)]), out).unwrap();
     assert_eq!(
-        header_text::format_response_header(&built.header),
+        header_text::format_response_header(&built.header).text(),
         "model_name: \"m\" model_version: 3 batch_size: 1 output { name: \"C\" raw { dims: 1 dims: 4 \
          batch_byte_size: 16 } }"
     );
@@ -63,7 +63,7 @@ fn classes_with_labels() {
         (0..32i32).flat_map(|i| if i < 16 { i } else { 100 - i }.to_le_bytes()).collect();
     let out = response(vec![tensor("OUTPUT1", DType::Int32, &[2, 16], values)]);
     let built = build_response(&spec("simple", 2, &[(1, 2)]), out).unwrap();
-    assert_eq!(built.raw, [Bytes::new()]);
+    assert_eq!(built.raw[..], [Bytes::new()]);
     assert_eq!(
         text::print_line(&built.header),
         "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" batch_classes { \
@@ -71,7 +71,7 @@ fn classes_with_labels() {
          \"zero\" } cls { idx: 1 value: 83 label: \"one\" } } }"
     );
     assert_eq!(
-        header_text::format_response_header(&without_classes(built.header)),
+        header_text::format_response_header(&without_classes(built.header)).text(),
         "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" }"
     );
 }

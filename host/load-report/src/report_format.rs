@@ -25,7 +25,9 @@ pub enum ReportFormat {
 impl ReportFormat {
     /// What a request asks for. An unknown form is ignored, as by Triton.
     pub fn requested(headers: &HeaderMap) -> Option<Self> {
-        match headers.get(FORMAT)?.as_bytes() {
+        // Cheaper than a look-up, which computes a hash.
+        let (_, format) = headers.iter().find(|(name, _)| **name == FORMAT)?;
+        match format.as_bytes() {
             b"text" => Some(Self::Text),
             b"json" => Some(Self::Json),
             b"bin" => Some(Self::Binary),

@@ -2,7 +2,8 @@
 
 use super::pages::MappedPages;
 use super::pool::{self, BufferPool};
-use bytes::Bytes;
+use super::thread_block::take_piece;
+use bytes::{Bytes, BytesMut};
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicUsize;
@@ -12,7 +13,7 @@ use trtserver_base::budget::{
     BudgetExhaustion, MemoryReservation, model_memory, out_of_memory, request_memory,
 };
 use trtserver_base::error::Error;
-use trtserver_base::ledger::MemoryTag;
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_base::reclaim;
 
 /// Alignment of every buffer: a cache line, and the widest vector loads of current CPUs.
@@ -50,6 +51,8 @@ enum BufferOrigin {
     Empty,
     /// The allocator; the layout includes padding for the alignment.
     Heap(NonNull<u8>, Layout, MemoryTag),
+    /// A small tensor of a request: a piece of a thread's block.
+    Piece(BytesMut),
     /// The pool of large blocks.
     Pool(MappedPages, MemoryReservation),
     /// Memory that another part of the host provides.
@@ -208,6 +211,7 @@ impl AlignedBuf {
             BufferOrigin::Pool(_, reservation) => Some(reservation),
             BufferOrigin::Empty
             | BufferOrigin::Heap(..)
+            | BufferOrigin::Piece(_)
             | BufferOrigin::Provided(_)
             | BufferOrigin::Arena(_) => None,
         }
@@ -242,7 +246,8 @@ impl AlignedBuf {
         }
     }
 
-    /// Draws large blocks from the memory budget before they are allocated.
+    /// Draws large blocks from the memory budget before they are allocated. Small ones are pieces of
+    /// the thread's block.
     fn charged(
         arena: Option<&Arc<Arena>>,
         len: usize,
@@ -250,6 +255,14 @@ impl AlignedBuf {
         tag: impl Into<MemoryTag>,
     ) -> Result<Self, AllocError> {
         let tag = tag.into();
+        if arena.is_none()
+            && len > 0
+            && is_short_lived(tag.holder)
+            && let Some(mut piece) = take_piece(len)
+        {
+            let ptr = NonNull::from(piece.as_mut()).cast();
+            return Ok(Self { ptr, len, origin: BufferOrigin::Piece(piece) });
+        }
         let mut reservation = request_memory().empty(tag);
         if arena.is_none() && len >= pool::MIN_SIZE {
             reservation.try_grow(len).map_err(AllocError::Budget)?;
@@ -327,8 +340,15 @@ impl AlignedBuf {
     }
 
     /// Hands the block over as reference-counted bytes, without a copy.
-    pub fn into_bytes(self) -> Bytes {
-        if self.len == 0 { Bytes::new() } else { Bytes::from_owner(self) }
+    pub fn into_bytes(mut self) -> Bytes {
+        match std::mem::replace(&mut self.origin, BufferOrigin::Empty) {
+            BufferOrigin::Empty => Bytes::new(),
+            BufferOrigin::Piece(piece) => piece.freeze(),
+            origin => {
+                self.origin = origin;
+                Bytes::from_owner(self)
+            }
+        }
     }
 }
 
@@ -358,9 +378,18 @@ impl Drop for AlignedBuf {
                 unsafe { dealloc(base.as_ptr(), layout) }
             }
             BufferOrigin::Pool(pages, reservation) => pool::return_pages(pages, reservation),
-            BufferOrigin::Empty | BufferOrigin::Provided(_) | BufferOrigin::Arena(_) => {}
+            BufferOrigin::Empty
+            | BufferOrigin::Piece(_)
+            | BufferOrigin::Provided(_)
+            | BufferOrigin::Arena(_) => {}
         }
     }
+}
+
+/// Small memory of this kind is dropped soon after it was made, and is not entered in the ledger.
+fn is_short_lived(holder: LedgerHolder) -> bool {
+    use LedgerHolder::{Decode, GatheredInput, Input, Output, RequestBody};
+    matches!(holder, Decode | GatheredInput | Input | Output | RequestBody)
 }
 
 /// Bytes of all parts; `None` beyond the address space, since parts may overlap.

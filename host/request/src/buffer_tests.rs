@@ -1,7 +1,7 @@
 //! Unit tests of `buffer.rs`.
 
 use super::*;
-use trtserver_base::ledger::{LedgerHolder, LedgerOwner};
+use trtserver_base::ledger::LedgerOwner;
 
 #[test]
 fn buffers_are_aligned_and_zeroed() {
@@ -25,6 +25,23 @@ fn buffers_are_aligned_and_zeroed() {
 }
 
 #[test]
+fn small_tensors_of_requests_are_pieces_of_a_block() {
+    let small = |byte: u8| {
+        let mut small = AlignedBuf::zeroed(100, LedgerHolder::Output).unwrap();
+        assert_eq!((small.len(), small.as_mut_ptr() as usize % ALIGN), (100, 0));
+        assert_eq!(small.as_ref(), [0; 100], "exposes data of another request");
+        small.as_mut().fill(byte);
+        small
+    };
+    let (first, second) = (small(1), small(2));
+    assert_eq!(second.as_ref().as_ptr().addr() - first.as_ref().as_ptr().addr(), 2 * ALIGN);
+    let first = first.into_bytes();
+    let copy = AlignedBuf::try_copy(None, &[b"ab", b"", b"c"], LedgerHolder::Input).unwrap();
+    assert_eq!((first, second.into_bytes()), ([1; 100][..].into(), [2; 100][..].into()));
+    assert_eq!(copy.into_bytes(), "abc".as_bytes());
+}
+
+#[test]
 fn large_buffers_are_drawn_from_the_budget() {
     let mut large = AlignedBuf::zeroed(pool::MIN_SIZE, LedgerHolder::Input).unwrap();
     assert_eq!(large.reservation().map(|r| r.bytes()), Some(pool::MIN_SIZE));
@@ -39,7 +56,9 @@ fn large_buffers_are_drawn_from_the_budget() {
 #[test]
 fn small_blocks_are_entered_in_the_ledger() {
     let owner = LedgerOwner::version("small tensors", 1);
-    let block = AlignedBuf::zeroed(100, owner.tag(LedgerHolder::Output)).unwrap();
+    let block = AlignedBuf::zeroed(2000, owner.tag(LedgerHolder::Output)).unwrap();
+    // A piece of the thread's block, which many tensors share.
+    let piece = AlignedBuf::zeroed(100, owner.tag(LedgerHolder::Output)).unwrap();
     let copy = AlignedBuf::copy_parts(&[&[1; 30]], owner.tag(LedgerHolder::State)).into_bytes();
     // Inputs are added up from the requests.
     let input = AlignedBuf::unwritten(50, owner.tag(LedgerHolder::Input)).unwrap();
@@ -47,10 +66,10 @@ fn small_blocks_are_entered_in_the_ledger() {
         [LedgerHolder::Output, LedgerHolder::State, LedgerHolder::Input]
             .map(|h| owner.small_bytes(h))
     };
-    assert_eq!(held(), [100, 30, 0]);
+    assert_eq!(held(), [2000, 30, 0]);
     let kept = block.into_bytes().slice(10..20);
     std::thread::spawn(|| drop(copy)).join().unwrap();
-    assert_eq!(held(), [100, 0, 0]);
-    drop((kept, input));
+    assert_eq!(held(), [2000, 0, 0]);
+    drop((kept, input, piece));
     assert_eq!((held(), owner.total()), ([0, 0, 0], 0));
 }

@@ -40,6 +40,7 @@ pub mod tensor_data;
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]
 pub mod testing;
+pub mod thread_block;
 pub mod unread;
 pub mod used_memory;
 

@@ -5,6 +5,7 @@ use super::buffer::{AlignedBuf, uses_arena};
 use super::dtype::DType;
 use super::memory::OutputMemory;
 use super::tensor_data::TensorData;
+use super::thread_block::MAX_PIECE;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::fmt;
@@ -77,7 +78,7 @@ impl InputTensor {
             self.data = self.data.to_cpu()?.into();
             return Ok(());
         };
-        if !uses_arena() && data.len() < SMALL {
+        if !uses_arena() && data.len() > MAX_PIECE && data.len() < SMALL {
             // Not guaranteed to be aligned, but it is with our allocators, and takes one allocation
             // instead of two.
             self.data = Bytes::copy_from_slice(data).into();

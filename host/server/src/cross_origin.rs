@@ -2,7 +2,7 @@
 //! Preflight requests are answered here; they have no token, and nothing is told of a model.
 
 use crate::head_check::shown;
-use crate::router::{self, ResponseFuture, plain};
+use crate::router::{self, HttpRoutes, ResponseFuture, plain};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
@@ -47,8 +47,8 @@ pub fn serve_cross_origin(
     }
     let granted = allow_origin(&cors.origins, request.headers().get(ORIGIN));
     Box::pin(async move {
-        let context = Arc::clone(&cors.context);
-        let mut response = router::route_http(context, page, request, received_ns).await;
+        let routes = HttpRoutes::new(Arc::clone(&cors.context), page);
+        let mut response = router::route_http(routes, request, received_ns).await;
         add_origin(&cors.origins, granted, response.headers_mut());
         response
     })

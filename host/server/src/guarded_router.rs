@@ -1,7 +1,7 @@
 //! Requests of a server that restricts who may call what: each is checked before the router serves
 //! it as if there were no restriction.
 
-use super::router::{self, ResponseFuture};
+use super::router::{self, HttpRoutes, ResponseFuture};
 use http::{Method, Request, Response};
 use std::sync::Arc;
 use trtserver_frontend_v1 as v1;
@@ -30,7 +30,8 @@ pub fn route_guarded_http(
     match admit_http(gate, &context, &request, &endpoint) {
         Ok(AdmittedRequest { context, in_flight }) => Box::pin(async move {
             remove_token(request.headers_mut());
-            let mut response = router::route_http(context, page, request, received_ns).await;
+            let mut response =
+                router::route_http(HttpRoutes::new(context, page), request, received_ns).await;
             if let Some(in_flight) = in_flight {
                 response.body_mut().hold_until_end(in_flight);
             }

@@ -2,6 +2,7 @@
 //! name their addresses.
 
 use super::start_lines::Ports;
+use crate::router::{HttpRouter, HttpRoutes};
 use crate::{cross_origin, router};
 use std::io::Write;
 use std::sync::Arc;
@@ -82,9 +83,7 @@ impl Listener {
         let served = match self {
             Self::Http(page) => {
                 let context = cross_origin::check_origins(context);
-                serve!(move |request, at| {
-                    router::route_http(Arc::clone(&context), page.clone(), request, at)
-                })
+                serve!(HttpRouter(HttpRoutes::new(context, page)))
             }
             Self::Health => serve!(router::route_health(context)),
             Self::Grpc => serve!(router::route_grpc(context)),

@@ -35,21 +35,54 @@ use trtserver_wire::{grpc, status_code};
 /// The response of a listener whose requests are rare enough for a boxed future.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
+/// What [`route_http`] serves requests with.
+pub struct HttpRoutes {
+    context: Arc<FrontendContext>,
+    page: Option<Arc<MetricsPage>>,
+}
+
+impl HttpRoutes {
+    pub fn new(context: Arc<FrontendContext>, page: Option<Arc<MetricsPage>>) -> Arc<Self> {
+        Arc::new(Self { context, page })
+    }
+}
+
+/// See [`route_http`].
+#[derive(Clone)]
+pub struct HttpRouter(pub Arc<HttpRoutes>);
+
+impl Handler for HttpRouter {
+    type Body = ResponseBody;
+
+    fn for_connection(&self) -> Self {
+        Self(HttpRoutes::new(Arc::clone(&self.0.context), self.0.page.clone()))
+    }
+
+    fn handle(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send + use<> {
+        route_http(Arc::clone(&self.0), request, received_ns)
+    }
+}
+
 /// `/v2…` and `/api…` on the HTTP port, paths like a health endpoint of v1, the metrics page if one
 /// is given, and the status page.
 pub async fn route_http(
-    context: Arc<FrontendContext>,
-    page: Option<Arc<MetricsPage>>,
+    routes: Arc<HttpRoutes>,
     request: Request<RequestBody>,
     received_ns: u64,
 ) -> Response<ResponseBody> {
+    let HttpRoutes { context, page } = &*routes;
     if let Err(error) = head_check::check_head(&request) {
         return Box::pin(head_check::refuse_head(request, error)).await;
     }
     if let Some(cors) = context.cors.clone() {
-        return cross_origin::serve_cross_origin(cors, page, request, received_ns).await;
+        return cross_origin::serve_cross_origin(cors, page.clone(), request, received_ns).await;
     }
     if let Some(gate) = context.access.clone() {
+        let (context, page) = (Arc::clone(context), page.clone());
         return guarded_router::route_guarded_http(&gate, context, page, request, received_ns)
             .await;
     }
@@ -59,7 +92,7 @@ pub async fn route_http(
         .flatten();
     let unread = Arc::clone(request.body().unread());
     if path.starts_with("/v2") {
-        let mut response = v2::http::handle_request(&context, request, received_ns).await;
+        let mut response = v2::http::handle_request(context, request, received_ns).await;
         if let Some(report) = report {
             report.add_to(response.headers_mut());
         }
@@ -69,18 +102,18 @@ pub async fn route_http(
         }
     } else if is_v1_path(path) {
         // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
-        let mut response = Box::pin(v1::http::handle_request(&context, request, received_ns)).await;
+        let mut response = Box::pin(v1::http::handle_request(context, request, received_ns)).await;
         if let Some(report) = report {
             report.add_to(response.headers_mut());
         }
         match response.body_mut().count(&unread) {
             Ok(()) => response,
-            Err(error) => v1::http::error_response(&context, &error),
+            Err(error) => v1::http::error_response(context, &error),
         }
     } else {
-        let page = page.filter(|_| is_metrics_path(path));
+        let page = page.as_ref().filter(|_| is_metrics_path(path));
         match page {
-            Some(page) => serve_metrics(page, request).await,
+            Some(page) => serve_metrics(Arc::clone(page), request).await,
             None if context.settings.ui => page_endpoint::serve_page(&request),
             None => not_found(),
         }
@@ -106,11 +139,12 @@ pub fn is_metrics_path(path: &str) -> bool {
 pub fn route_health(
     context: Arc<FrontendContext>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+    let routes = HttpRoutes::new(context, None);
     move |request, received_ns| {
         let path = request.uri().path();
         let served = ["/v2/health/", "/v2/trtserver/health", "/api/health"];
         if served.iter().any(|prefix| path.starts_with(prefix)) {
-            return Box::pin(route_http(Arc::clone(&context), None, request, received_ns));
+            return Box::pin(route_http(Arc::clone(&routes), request, received_ns));
         }
         Box::pin(async { not_found() })
     }
@@ -120,10 +154,8 @@ pub fn route_health(
 pub fn route_control(
     context: Arc<FrontendContext>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
-    let context = control_context(&context);
-    move |request, received_ns| {
-        Box::pin(route_http(Arc::clone(&context), None, request, received_ns))
-    }
+    let routes = HttpRoutes::new(control_context(&context), None);
+    move |request, received_ns| Box::pin(route_http(Arc::clone(&routes), request, received_ns))
 }
 
 /// What [`route_grpc`] serves, but inference, on the control listener for gRPC.
@@ -326,6 +358,10 @@ impl GrpcRouter {
 
 impl Handler for GrpcRouter {
     type Body = GrpcBody;
+
+    fn for_connection(&self) -> Self {
+        Self { context: Arc::new((*self.context).clone()), ..self.clone() }
+    }
 
     fn handle(
         &self,

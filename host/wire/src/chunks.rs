@@ -1,6 +1,7 @@
 //! Bodies of responses, for both wires: large tensors are zero-copy chunks of their own, small
 //! pieces are copied into a shared buffer, which saves writes to the socket.
 
+use super::spare_buffer::{give_back, take_buffer};
 use super::unread::{ConnectionUnread, MIN_COUNTED};
 use bytes::{Buf, Bytes};
 use smallvec::SmallVec;
@@ -93,6 +94,9 @@ impl Drop for Chunk {
         if let Some(unread) = self.unread.take() {
             unread.release(self.remaining());
         }
+        if let ChunkBytes::Owned(bytes) = &mut self.data {
+            give_back(std::mem::take(bytes.get_mut()));
+        }
     }
 }
 
@@ -131,7 +135,7 @@ pub struct Chunks {
 impl Chunks {
     /// `copied` bytes will be copied, as far as is known.
     pub fn with_capacity(copied: usize) -> Self {
-        Self { open: Vec::with_capacity(copied), ..Self::default() }
+        Self { open: take_buffer(copied), ..Self::default() }
     }
 
     /// Appends a copy.
@@ -148,6 +152,9 @@ impl Chunks {
     pub fn buffer(&mut self, len: usize) -> &mut Vec<u8> {
         if self.open.len() + len > self.open.capacity().max(MAX_SHARED) && !self.open.is_empty() {
             self.close();
+        }
+        if self.open.capacity() == 0 {
+            self.open = take_buffer(len);
         }
         self.open.reserve(len);
         self.len += len as u64;

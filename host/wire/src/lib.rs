@@ -37,6 +37,7 @@ mod request_id;
 pub mod shared_memory;
 pub mod sink;
 mod socket;
+pub mod spare_buffer;
 pub mod status_code;
 mod task;
 mod task_base;

@@ -114,6 +114,12 @@ pub struct ListenerService<H> {
 pub trait Handler: Clone + Send + Sync + 'static {
     type Body: Body<Data: Buf + Send, Error = BoxError> + Send + 'static;
 
+    /// The handler of one connection: what each request counts a reference to is of that connection
+    /// alone, so that connections on other processors do not wait for its cache line.
+    fn for_connection(&self) -> Self {
+        self.clone()
+    }
+
     /// Serves `request`, whose head was read at `received_ns`. Dropping the future cancels the
     /// request.
     fn handle(
@@ -213,6 +219,7 @@ fn serve_stream(
     entry: ConnectionEntry,
 ) {
     let ListenerService { protocol, handler, limits, access_log, .. } = service;
+    let handler = handler.for_connection();
     let certificate_names = stream.certificate_names();
     entry.state().set_peer(ConnectionPeer { address, certificate_names });
     let access = access_log.map(|log| ConnectionAccess {

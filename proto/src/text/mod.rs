@@ -31,9 +31,14 @@ impl std::error::Error for TextError {}
 
 /// Reads a message from its text form.
 pub fn parse<M: Described>(text: &str) -> Result<M, TextError> {
-    let bytes =
-        parse::TextParser::new(text).run(M::schema()).map_err(|fault| locate_fault(text, fault))?;
-    decode_message(&bytes)
+    parse_in(text, &mut Vec::with_capacity(text.len()))
+}
+
+/// As [`parse`], with an empty buffer for the encoded message.
+pub fn parse_in<M: Described>(text: &str, buffer: &mut Vec<u8>) -> Result<M, TextError> {
+    let encoded = parse::TextParser::new(text).run_into(M::schema(), buffer);
+    encoded.map_err(|fault| locate_fault(text, fault))?;
+    decode_message(buffer)
 }
 
 /// As [`parse`], with the places of all values in the text.

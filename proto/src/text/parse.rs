@@ -50,8 +50,13 @@ impl<'a> TextParser<'a> {
         Self { places: Some(PlaceRecorder::default()), ..Self::new(text) }
     }
 
-    pub fn run(self, message: &'static MessageSchema) -> Result<Vec<u8>, SyntaxFault> {
-        self.run_with_places(message).map(|(bytes, _)| bytes)
+    /// Appends the encoded message.
+    pub fn run_into(
+        mut self,
+        message: &'static MessageSchema,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SyntaxFault> {
+        self.message(message, None, out)
     }
 
     /// The encoded message, and the recorded places.

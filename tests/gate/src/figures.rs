@@ -10,6 +10,7 @@ pub struct Figures {
     pub copied: Option<f64>,
     pub syscalls: Option<f64>,
     pub instructions: Option<f64>,
+    pub atomics: Option<f64>,
     /// System calls by name.
     pub by_name: Vec<(String, f64)>,
 }
@@ -22,12 +23,13 @@ const MARGIN: f64 = 1.1;
 
 type Column = (&'static str, fn(&Figures) -> Option<f64>, fn(&Ceiling) -> f64);
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     ("allocations", |f| f.allocations, |c| c.allocations),
     ("allocated", |f| f.allocated, |c| c.allocated),
     ("copied", |f| f.copied, |c| c.copied),
     ("syscalls", |f| f.syscalls, |c| c.syscalls),
     ("instructions", |f| f.instructions, |c| c.instructions),
+    ("atomics", |f| f.atomics, |c| c.atomics),
 ];
 
 /// Each row with figures and ceilings, then the system calls by name.

@@ -11,6 +11,7 @@ fn ceiling() -> Ceiling {
         copied: 0.0,
         syscalls: NONE,
         instructions: 20_000.0,
+        atomics: NONE,
     }
 }
 
@@ -35,6 +36,6 @@ fn missing_figures_are_not_judged_and_keep_their_ceiling() {
     let (above, _) = judge(&[ceiling()], std::slice::from_ref(&figures));
     assert!(above.is_empty());
     let line = "    Ceiling { row: \"v2-http 64\", allocations: 5.5, allocated: 1_000.0, \
-                copied: 0.0, syscalls: NONE, instructions: 20_000.0 },\n";
+                copied: 0.0, syscalls: NONE, instructions: 20_000.0, atomics: NONE },\n";
     assert_eq!(as_source(&[ceiling()], &[figures]), line);
 }

@@ -84,7 +84,8 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
     if measure::is_alive("valgrind") {
         let (places, rows) = with_ceiling(|ceiling| ceiling.instructions);
         for (i, found) in places.into_iter().zip(measure::instructions::measure(&rows)) {
-            figures[i].instructions = Some(found);
+            figures[i].instructions = Some(found.instructions);
+            figures[i].atomics = Some(found.atomics);
         }
     } else {
         println!("instructions are not counted: valgrind is missing");

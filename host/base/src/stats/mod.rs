@@ -73,10 +73,14 @@ pub const MAX_RESPONSE_INDEX: u32 = 999;
 /// Runs of warm-up samples by name.
 pub type WarmupSpans = BTreeMap<Arc<str>, DurationSum>;
 
+/// One shard, on cache lines of its own: other threads write those beside it.
+#[repr(align(128))]
+struct CounterShard(Mutex<VersionCounters>);
+
 /// Statistics of one model version, with one shard for each instance.
 pub struct VersionStats {
     /// Shard 0 is for failures before execution, shard i + 1 for instance i.
-    shards: Box<[Mutex<VersionCounters>]>,
+    shards: Box<[CounterShard]>,
     /// UUIDs of the GPUs of instances, by instance; shorter than the list of instances if the last
     /// ones have none.
     gpus: Mutex<Vec<Option<Arc<str>>>>,
@@ -114,7 +118,7 @@ impl VersionStats {
                 summaries: (summaries && i > 0).then(Box::default),
                 ..VersionCounters::default()
             };
-            Mutex::new(counters)
+            CounterShard(Mutex::new(counters))
         };
         Self {
             shards: (0..=instances).map(shard).collect(),
@@ -319,7 +323,7 @@ impl VersionStats {
     fn executed_work(&self) -> ExecutedWork {
         let mut sum = self.before.as_ref().map(|before| before.executed_work()).unwrap_or_default();
         for shard in &self.shards {
-            let counters = shard.lock();
+            let counters = shard.0.lock();
             let requests = counters.requests.values().map(|r| r.success.count).sum::<u64>();
             sum.busy_ns += counters.execution_ns();
             sum.executions += counters.execution_count;
@@ -366,7 +370,7 @@ impl VersionStats {
         let gpus = self.gpus.lock();
         for (i, shard) in self.shards.iter().enumerate() {
             let gpu = i.checked_sub(1).and_then(|instance| gpus.get(instance)).cloned().flatten();
-            sums.entry(gpu).or_default().merge(&shard.lock());
+            sums.entry(gpu).or_default().merge(&shard.0.lock());
         }
         sums
     }
@@ -374,14 +378,14 @@ impl VersionStats {
     pub fn snapshot(&self) -> VersionCounters {
         let mut sum = self.before.as_ref().map(|before| before.snapshot()).unwrap_or_default();
         for shard in &self.shards {
-            sum.merge(&shard.lock());
+            sum.merge(&shard.0.lock());
         }
         sum
     }
 
     fn shard(&self, i: usize) -> MutexGuard<'_, VersionCounters> {
         let i = i.min(self.shards.len() - 1);
-        self.shards[i].lock()
+        self.shards[i].0.lock()
     }
 }
 

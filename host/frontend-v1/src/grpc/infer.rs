@@ -215,7 +215,7 @@ fn succeeded(ctx: &FrontendContext, done: InferResult, longest: usize) -> InferR
     let response = InferResponse {
         request_status: Some(request_status::success_status(&ctx.settings, done.request_id)),
         meta_data: Some(done.built.header),
-        raw_output: done.built.raw,
+        raw_output: done.built.raw.into_vec(),
     };
     let len = response.encoded_len();
     if len <= longest {

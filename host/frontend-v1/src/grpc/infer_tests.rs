@@ -11,7 +11,10 @@ fn oversized_response_is_refused() {
     let header =
         InferResponseHeader { id: 4, output: vec![Output::default()], ..Default::default() };
     let done = |bytes| InferResult {
-        built: BuiltResponse { header: header.clone(), raw: vec![Bytes::from(vec![0; bytes])] },
+        built: BuiltResponse {
+            header: header.clone(),
+            raw: [Bytes::from(vec![0; bytes])].into_iter().collect(),
+        },
         request_id: 2,
         batch: 1,
         per_item: false,

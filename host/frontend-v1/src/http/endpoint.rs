@@ -6,6 +6,7 @@ use crate::regions::RegionControl;
 use crate::request::RequestedVersion;
 use http::Method;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use trtserver_config::{AccessedModels, ApiGroup};
 use trtserver_wire::access::{EndpointAccess, STATUS_V1};
 use trtserver_wire::shared_memory::CudaMemory;
@@ -175,14 +176,17 @@ fn regions(rest: &str) -> Option<RegionControl<'_>> {
 }
 
 /// The first value of a query parameter, percent-decoded.
-pub fn query_value(query: Option<&str>, name: &str) -> Option<String> {
+pub fn query_value<'q>(query: Option<&'q str>, name: &str) -> Option<Cow<'q, str>> {
     query?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (decoded(key) == name).then(|| decoded(value))
     })
 }
 
-fn decoded(text: &str) -> String {
+fn decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
     let hex = |b: &[u8]| u8::from_str_radix(std::str::from_utf8(b).ok()?, 16).ok();
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -191,7 +195,7 @@ fn decoded(text: &str) -> String {
         out.push(code.unwrap_or(byte));
         rest = if code.is_some() { &tail[2..] } else { tail };
     }
-    String::from_utf8_lossy(&out).into_owned()
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
 #[cfg(test)]

@@ -86,7 +86,8 @@ async fn run<B: ReceivedBody>(
             let tag = signature.owner.tag(LedgerHolder::Input);
             let length = Some(length);
             let (limit, pool) = (expected as u64, call.served.input_pool.as_deref());
-            let spec = BodySpec { length, limit, aligned_at: 0, arena, pool, tag };
+            let spec =
+                BodySpec { length, limit, aligned_at: 0, has_tensors: true, arena, pool, tag };
             collect_body(body, spec).await
         }
     };
@@ -148,6 +149,6 @@ fn failure(ctx: &FrontendContext, failure: &InferFailure) -> V1Response {
         0 => String::new(),
         id => format!("id: {id}"),
     };
-    response.infer_response = Some(id);
+    response.infer_response = Some(id.into());
     response
 }

@@ -12,6 +12,7 @@ use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
 use prost::Message;
 use response::{BINARY, JSON, TEXT, V1Response, empty_response};
+use std::borrow::Cow;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_config::ServerSettings;
@@ -193,7 +194,7 @@ enum MessageFormat {
 impl MessageFormat {
     /// The query parameter `format` takes precedence over `Accept`.
     fn from_request(
-        format: Option<String>,
+        format: Option<Cow<'_, str>>,
         accept: Option<&HeaderValue>,
         settings: &ServerSettings,
     ) -> Self {

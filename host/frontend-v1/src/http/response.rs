@@ -1,12 +1,12 @@
 //! A v1 response over HTTP (docs/protocol/v1.md §3.2): 200 or 400, with its status in headers.
 
+use crate::header_text::HeaderLine;
 use crate::{header_text, request_status};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error};
 use trtserver_config::ServerSettings;
-use trtserver_proto::v1::RequestStatus;
 use trtserver_request_trace::ActiveTrace;
 use trtserver_wire::chunks::Chunks;
 use trtserver_wire::http::body::ResponseBody;
@@ -25,9 +25,10 @@ pub struct V1Response {
     /// The client may try later: in so many seconds.
     retry_after: Option<u32>,
     content_type: HeaderValue,
-    status: RequestStatus,
+    /// The value of NV-Status.
+    status: HeaderLine,
     /// The value of NV-InferResponse.
-    pub infer_response: Option<String>,
+    pub infer_response: Option<HeaderLine>,
     pub body: Chunks,
     /// The request's headers, whose memory is reused for the response and the next request on the
     /// connection.
@@ -42,7 +43,7 @@ impl V1Response {
             code: StatusCode::OK,
             retry_after: None,
             content_type,
-            status: request_status::success_status(settings, request_id),
+            status: success_line(settings, request_id),
             infer_response: None,
             body: Chunks::default(),
             reused_headers: HeaderMap::new(),
@@ -65,8 +66,8 @@ impl V1Response {
         Self {
             code,
             retry_after: error.retry_after_secs(),
-            status: request_status::shorten_status(request_status::failure_status(
-                settings, error, request_id,
+            status: header_text::format_status(&request_status::shorten_status(
+                request_status::failure_status(settings, error, request_id),
             )),
             ..Self::success(settings, 0, content_type)
         }
@@ -87,11 +88,10 @@ impl V1Response {
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
         }
-        // The text printer writes ASCII, which is always a valid header value.
-        if let Ok(value) = HeaderValue::try_from(header_text::format_status(&self.status)) {
+        if let Some(value) = self.status.into_value() {
             headers.insert(NV_STATUS, value);
         }
-        if let Some(Ok(value)) = self.infer_response.map(HeaderValue::try_from) {
+        if let Some(value) = self.infer_response.and_then(HeaderLine::into_value) {
             headers.insert(NV_INFER_RESPONSE, value);
         }
         if let Some(trace) = self.trace {
@@ -99,6 +99,14 @@ impl V1Response {
         }
         response
     }
+}
+
+fn success_line(settings: &ServerSettings, request_id: u64) -> HeaderLine {
+    // Not copied into a message, which the text parsers of 18.04 want without it.
+    if settings.emulate_18_04 || !header_text::plain(&settings.server_id) {
+        return header_text::format_status(&request_status::success_status(settings, request_id));
+    }
+    header_text::success_line(&settings.server_id, request_id)
 }
 
 /// A response without v1 status, for requests that reach no endpoint.

@@ -20,6 +20,7 @@ use trtserver_request_trace::{ActiveTrace, TraceWire};
 use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::{MAX_INLINE, ReadyOrDeferred};
+use trtserver_wire::http::accept::find_headers;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
 use trtserver_wire::http::drain::drain_body;
@@ -163,13 +164,13 @@ impl InferHead {
             served,
             "HTTP end point doesn't support models with decoupled transaction policy",
         )?;
-        let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-        let compressed = match encoding.unwrap_or(b"identity") {
+        let [encoding, json] = find_headers(headers, [&CONTENT_ENCODING, &HEADER_LENGTH]);
+        let compressed = match encoding.map_or(&b"identity"[..], HeaderValue::as_bytes) {
             b"identity" => false,
             b"gzip" | b"deflate" => true,
             _ => return Err(Error::unsupported(UNSUPPORTED_ENCODING)),
         };
-        let json = headers.get(HEADER_LENGTH).map(|value| leading_number(value.as_bytes()));
+        let json = json.map(|value| leading_number(value.as_bytes()));
         let length = receive::content_length(headers)?;
         let forwarded =
             ForwardedHeaders::from_headers(ctx.settings.http_header_forward.as_ref(), headers)?;
@@ -194,7 +195,8 @@ impl InferHead {
         let arena = served.arena.as_ref();
         let tag = served.signature.owner.tag(LedgerHolder::Input);
         let (length, pool) = (self.length, served.input_pool.as_deref());
-        let spec = BodySpec { length, limit: most, aligned_at, arena, pool, tag };
+        let has_tensors = aligned_at > 0 || self.json == Some(0);
+        let spec = BodySpec { length, limit: most, aligned_at, has_tensors, arena, pool, tag };
         let body = receive::receive_body(body, spec, too_large).await?;
         if self.compressed {
             Box::pin(receive::decompress_body(body, limit, tag)).await

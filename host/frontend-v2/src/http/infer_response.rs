@@ -22,6 +22,7 @@ use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::MAX_INLINE;
 use trtserver_wire::http::accept::accepted_coding;
 use trtserver_wire::http::body::ResponseBody;
+use trtserver_wire::spare_buffer::take_buffer;
 
 /// Length of the JSON part, in requests and responses.
 pub const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
@@ -177,7 +178,7 @@ fn json(
 ) -> Result<Vec<u8>> {
     let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied_bytes(o.data.payload().len());
     let outputs: usize = response.outputs.iter().map(size).sum();
-    let mut out = Vec::with_capacity(96 + spec.id.len() + served.name.len() + outputs);
+    let mut out = take_buffer(96 + spec.id.len() + served.name.len() + outputs);
     // Large texts are not reallocated while they are written, so no allocation can fail there.
     out.try_reserve_exact(long).map_err(|_| out_of_memory("a JSON response", long))?;
     let mut object = write::Object::new(&mut out);

@@ -280,7 +280,7 @@ impl ResponseBuilder {
         }
         let result = match error {
             Some(error) => Err(error),
-            None => self.finish(),
+            None => self.finish(&responder.context),
         };
         drop(self);
         match result {
@@ -302,9 +302,11 @@ impl ResponseBuilder {
     }
 
     #[allow(clippy::type_complexity, reason = "used once")]
-    fn finish(&mut self) -> Result<(InferResponse, SmallVec<[(usize, StateTensor); 2]>)> {
-        let signature = Arc::clone(&self.responder.context.signature);
-        let requested = &self.responder.context.outputs;
+    fn finish(
+        &mut self,
+        context: &RequestContext,
+    ) -> Result<(InferResponse, SmallVec<[(usize, StateTensor); 2]>)> {
+        let RequestContext { signature, outputs: requested, .. } = context;
         let mut produced: SmallVec<[Option<OutputTensor>; 2]> = SmallVec::new();
         produced.resize_with(requested.len(), || None);
         let mut states = SmallVec::new();
@@ -321,7 +323,7 @@ impl ResponseBuilder {
             }
             if let Some((at, index, shape)) = destination.output {
                 let name = Arc::clone(&signature.outputs[index].name);
-                let data = self.responder.context.deliver(at, data, &name)?;
+                let data = context.deliver(at, data, &name)?;
                 let tensor = OutputTensor { name, dtype: destination.dtype, shape, data };
                 produced.get_mut(at).map(|to| to.replace(tensor));
             }

@@ -1,8 +1,8 @@
 //! Content negotiation: the weights of `Accept` and `Accept-Encoding`.
 
 use crate::compression::Coding;
-use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderName};
+use http::{HeaderMap, HeaderValue};
 
 /// One item of such a header.
 pub struct AcceptItem<'a> {
@@ -26,6 +26,21 @@ impl<'a> AcceptItem<'a> {
     }
 }
 
+/// The first header of each name. Cheaper than look-ups, which compute a hash each: most requests
+/// have few headers.
+pub fn find_headers<'a, const N: usize>(
+    headers: &'a HeaderMap,
+    names: [&HeaderName; N],
+) -> [Option<&'a HeaderValue>; N] {
+    let mut found = [None; N];
+    for (name, value) in headers {
+        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+            found[at].get_or_insert(value);
+        }
+    }
+    found
+}
+
 /// The items of all headers of this name.
 pub fn accept_items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = AcceptItem<'_>> {
     let values = headers.get_all(name).into_iter().filter_map(|v| v.to_str().ok());
@@ -36,6 +51,9 @@ pub fn accept_items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item
 pub fn accepted_coding(headers: &HeaderMap) -> Option<Coding> {
     const NAMES: [(&str, Option<Coding>); 3] =
         [("identity", None), ("gzip", Some(Coding::Gzip)), ("deflate", Some(Coding::Deflate))];
+    if let [None] = find_headers(headers, [&ACCEPT_ENCODING]) {
+        return None;
+    }
     let mut best = (0.0, None);
     for item in accept_items(headers, ACCEPT_ENCODING) {
         let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(item.name));

@@ -4,7 +4,7 @@
 use crate::connections::ConnectionPeer;
 use crate::disconnect::{DisconnectWatch, RequestBody, RequestBodyError};
 use crate::unread::ConnectionUnread;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::Body;
 use http_body_util::BodyExt;
 use smallvec::SmallVec;
@@ -18,6 +18,7 @@ use trtserver_base::budget::{
 };
 use trtserver_base::ledger::MemoryTag;
 use trtserver_request::buffer::{ALIGN, AlignedBuf, AllocError, InputPool, POOLED_INPUT};
+use trtserver_request::thread_block::MAX_PIECE;
 
 /// Chunked bodies in more pieces than this are refused if the pieces are small.
 pub const MAX_CHUNKS: usize = 1 << 16;
@@ -34,6 +35,9 @@ pub struct BodySpec<'a> {
     pub limit: u64,
     /// Offset of the byte that is placed at a multiple of [`ALIGN`] when the body is copied.
     pub aligned_at: usize,
+    /// The body has tensors: a small one is copied, so that hyper can read the next request into its
+    /// buffer while this one is executed, and so that the tensor is aligned.
+    pub has_tensors: bool,
     /// Shared memory of an isolated model: the body is copied into it in any case.
     pub arena: Option<&'a Arc<Arena>>,
     /// Memory for a long body of known length, if it has a block at once.
@@ -178,6 +182,13 @@ pub async fn collect_body<B: ReceivedBody>(
     }
     if spec.arena.is_none() && pieces.len() <= 1 {
         let piece = pieces.pop().unwrap_or_default();
+        if spec.has_tensors && !piece.is_empty() && pad + piece.len() <= MAX_PIECE {
+            let parts = [&[0; ALIGN][..pad], &piece];
+            let copy = AlignedBuf::try_copy(None, &parts, spec.tag);
+            let mut copy = copy.map_err(BodyError::OutOfMemory)?.into_bytes();
+            copy.advance(pad);
+            return Ok(copy);
+        }
         return Ok(budget::charge_bytes(piece, reservation));
     }
     let mut parts: Vec<&[u8]> = Vec::with_capacity(pieces.len() + 1);

@@ -1,6 +1,7 @@
 //! The body of a v2 request: its limits and its compression.
 
 use crate::compression::{Coding, CodingError};
+use crate::http::accept::find_headers;
 use crate::http::collect::{BodyError, BodySpec, MAX_CHUNKS, ReceivedBody, collect_body};
 use crate::http::drain::drain_body;
 use bytes::{Buf, Bytes};
@@ -17,7 +18,7 @@ pub const MAX_DRAINED: u64 = 64 << 20;
 
 /// `Content-Length`, if the body has one.
 pub fn content_length(headers: &HeaderMap) -> Result<Option<u64>> {
-    let Some(value) = headers.get(CONTENT_LENGTH) else { return Ok(None) };
+    let [Some(value)] = find_headers(headers, [&CONTENT_LENGTH]) else { return Ok(None) };
     let text = String::from_utf8_lossy(value.as_bytes());
     match text.parse::<u64>() {
         Ok(n) if n <= MAX_BODY => Ok(Some(n)),

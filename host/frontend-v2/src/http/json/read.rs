@@ -4,6 +4,8 @@
 mod number;
 mod text;
 
+pub use text::ordinary_bytes;
+
 use super::value::{JsonArray, JsonValue, Object, PickedMembers};
 use std::borrow::Cow;
 use trtserver_base::error::{Error, Result};

@@ -1,5 +1,6 @@
 //! Writes compact JSON with keys in the given order. The bytes of strings are not checked.
 
+use super::read::ordinary_bytes;
 use super::text::Number;
 use serde::Serialize;
 use trtserver_request::ParameterValue;
@@ -78,9 +79,11 @@ pub fn write_shape(out: &mut Vec<u8>, dims: &[i64]) {
 
 /// A string, whose bytes are not checked; only what JSON requires is escaped.
 pub fn write_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(bytes.len() + 2);
     out.push(b'"');
     let mut start = 0;
-    for (i, &byte) in bytes.iter().enumerate() {
+    let ordinary = ordinary_bytes(bytes);
+    for (i, &byte) in bytes.iter().enumerate().skip(ordinary) {
         let short = match byte {
             b'"' | b'\\' => byte,
             8 => b'b',

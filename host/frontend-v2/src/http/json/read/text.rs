@@ -7,6 +7,30 @@ use trtserver_base::budget::out_of_memory;
 /// Longest character of an escape sequence, in UTF-8.
 const MAX_ESCAPED: usize = 4;
 
+/// How many bytes come before the first one that is special in a string: a quotation mark, a
+/// backslash, a control character. Looks at eight bytes at a time.
+pub fn ordinary_bytes(text: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    // The highest bit of a byte is set where the byte is zero, or possibly above such a byte.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut at = 0;
+    let mut words = text.chunks_exact(8);
+    for word in &mut words {
+        let word = word.try_into().map_or(0, u64::from_le_bytes);
+        let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let special =
+            controls | zeros(word ^ ONES * u64::from(b'"')) | zeros(word ^ ONES * u64::from(b'\\'));
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    let rest = words.remainder();
+    at + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
 impl<'a> JsonReader<'a> {
     /// Reads a string from its opening quotation mark on.
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
@@ -14,9 +38,7 @@ impl<'a> JsonReader<'a> {
         let mut start = self.at;
         let mut owned: Option<Vec<u8>> = None;
         loop {
-            let rest = &self.text[self.at..];
-            let ordinary = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..0x20);
-            self.at += rest.iter().position(|b| !ordinary(b)).unwrap_or(rest.len());
+            self.at += ordinary_bytes(&self.text[self.at..]);
             match self.text.get(self.at) {
                 Some(b'"') => {
                     let piece = &self.text[start..self.at];

@@ -1,0 +1,39 @@
+//! Unit tests of `thread_block.rs`.
+
+use super::*;
+use std::thread;
+
+#[test]
+fn pieces_are_aligned_zeroed_and_apart() {
+    let lengths = [1, 64, 65, 1023, MAX_PIECE, 3, 128, 200];
+    let mut pieces: Vec<BytesMut> = Vec::new();
+    for round in 0..40 {
+        for len in lengths {
+            let mut piece = take_piece(len).unwrap();
+            assert_eq!((piece.len(), piece.as_ptr().addr() % ALIGN), (len, 0));
+            assert!(piece.iter().all(|byte| *byte == 0), "round {round}: {len} bytes");
+            piece.fill(pieces.len() as u8 | 1);
+            pieces.push(piece);
+        }
+        for (number, piece) in pieces.iter().enumerate() {
+            assert!(piece.iter().all(|byte| *byte == number as u8 | 1), "round {round}: {number}");
+        }
+        // Some live longer than those that follow.
+        pieces.truncate(round % 7);
+    }
+    assert!(take_piece(MAX_PIECE + 1).is_none());
+}
+
+#[test]
+fn block_is_used_again_once_its_pieces_are_dropped() {
+    let begin = take_piece(1).unwrap().as_ptr().addr();
+    for _ in 0..10 * BLOCK / ALIGN {
+        // Dropped by another thread at times.
+        let piece = take_piece(ALIGN).unwrap().freeze();
+        let at = piece.as_ptr().addr();
+        assert!((begin..begin + BLOCK).contains(&at), "{at:#x} is not in the block of {begin:#x}");
+        if at.is_multiple_of(16 * ALIGN) {
+            thread::spawn(move || drop(piece)).join().unwrap();
+        }
+    }
+}
