@@ -26,7 +26,9 @@ fn pieces_are_aligned_zeroed_and_apart() {
 
 #[test]
 fn block_is_used_again_once_its_pieces_are_dropped() {
-    let begin = take_piece(1).unwrap().as_ptr().addr();
+    let first = take_piece(1).unwrap();
+    let begin = first.as_ptr().addr();
+    drop(first);
     for _ in 0..10 * BLOCK / ALIGN {
         // Dropped by another thread at times.
         let piece = take_piece(ALIGN).unwrap().freeze();

@@ -58,6 +58,15 @@ async fn pieces_are_joined_and_aligned() {
     let spec = BodySpec { length: Some(1000), limit: 1000, aligned_at: 37, ..BodySpec::default() };
     let got = collect_body(pin!(Full::new(whole.clone())), spec).await.unwrap();
     assert_eq!(got.as_ptr(), whole.as_ptr(), "a body in one piece is not copied");
+    for (length, copied) in [(900, true), (1000, false)] {
+        let whole = whole.slice(..length);
+        let spec =
+            BodySpec { limit: 1000, aligned_at: 37, has_tensors: true, ..BodySpec::default() };
+        let got = collect_body(pin!(Full::new(whole.clone())), spec).await.unwrap();
+        assert_eq!(got, whole);
+        assert_eq!(got.as_ptr() != whole.as_ptr(), copied, "a body of {length} bytes with tensors");
+        assert!(!copied || (got.as_ptr() as usize + 37).is_multiple_of(ALIGN));
+    }
 }
 
 #[tokio::test]

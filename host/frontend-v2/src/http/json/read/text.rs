@@ -118,3 +118,7 @@ impl<'a> JsonReader<'a> {
         Some(code)
     }
 }
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;
