@@ -26,15 +26,15 @@ pub const NONE: f64 = f64::NAN;
 
 #[rustfmt::skip]
 pub const CEILINGS: &[Ceiling] = &[
-    Ceiling { row: "v2-http 64", allocations: 8.9, allocated: 1_430.0, copied: 0.0, syscalls: 6.7, instructions: 65_300.0, atomics: 1_000.0 },
-    Ceiling { row: "v2-grpc 64", allocations: 13.1, allocated: 3_260.0, copied: 0.0, syscalls: 6.7, instructions: 87_100.0, atomics: 1_000.0 },
-    Ceiling { row: "v2-json 64", allocations: 8.8, allocated: 1_530.0, copied: 0.0, syscalls: 6.7, instructions: 68_600.0, atomics: 1_000.0 },
-    Ceiling { row: "v1-http 64", allocations: 31.9, allocated: 5_580.0, copied: 0.0, syscalls: 6.7, instructions: 75_000.0, atomics: 1_000.0 },
-    Ceiling { row: "v1-grpc 64", allocations: 29.5, allocated: 5_740.0, copied: 0.0, syscalls: 6.7, instructions: 99_000.0, atomics: 1_000.0 },
-    Ceiling { row: "v2-http 4M", allocations: 10.2, allocated: 1_430.0, copied: 9_240_000.0, syscalls: NONE, instructions: NONE, atomics: NONE },
+    Ceiling { row: "v2-http 64", allocations: 4.4, allocated: 906.0, copied: 0.0, syscalls: 6.7, instructions: 65_200.0, atomics: 315.0 },
+    Ceiling { row: "v2-grpc 64", allocations: 9.8, allocated: 3_110.0, copied: 0.0, syscalls: 6.7, instructions: 87_100.0, atomics: 550.0 },
+    Ceiling { row: "v2-json 64", allocations: 3.4, allocated: 998.0, copied: 0.0, syscalls: 6.7, instructions: 68_600.0, atomics: 308.0 },
+    Ceiling { row: "v1-http 64", allocations: 16.7, allocated: 5_580.0, copied: 0.0, syscalls: 6.7, instructions: 75_000.0, atomics: 351.0 },
+    Ceiling { row: "v1-grpc 64", allocations: 24.2, allocated: 5_720.0, copied: 0.0, syscalls: 6.7, instructions: 99_000.0, atomics: 565.0 },
+    Ceiling { row: "v2-http 4M", allocations: 10.1, allocated: 1_170.0, copied: 9_240_000.0, syscalls: NONE, instructions: NONE, atomics: NONE },
     Ceiling { row: "v2-grpc 4M", allocations: 44.0, allocated: 4_660_000.0, copied: 9_230_000.0, syscalls: NONE, instructions: NONE, atomics: NONE },
-    Ceiling { row: "shm-http 64", allocations: 11.0, allocated: 1_520.0, copied: 0.0, syscalls: 6.7, instructions: NONE, atomics: NONE },
-    Ceiling { row: "shm-grpc 64", allocations: 40.0, allocated: 6_600.0, copied: 0.0, syscalls: 6.7, instructions: NONE, atomics: NONE },
-    Ceiling { row: "shm-http 4M", allocations: 11.1, allocated: 1_520.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE, atomics: NONE },
-    Ceiling { row: "shm-grpc 4M", allocations: 40.7, allocated: 6_660.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE, atomics: NONE },
+    Ceiling { row: "shm-http 64", allocations: 9.9, allocated: 1_260.0, copied: 0.0, syscalls: 6.7, instructions: NONE, atomics: NONE },
+    Ceiling { row: "shm-grpc 64", allocations: 39.7, allocated: 6_600.0, copied: 0.0, syscalls: 6.7, instructions: NONE, atomics: NONE },
+    Ceiling { row: "shm-http 4M", allocations: 9.9, allocated: 1_260.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE, atomics: NONE },
+    Ceiling { row: "shm-grpc 4M", allocations: 39.6, allocated: 6_660.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE, atomics: NONE },
 ];
