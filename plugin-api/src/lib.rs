@@ -119,6 +119,8 @@
 //! Host and backend must have the same [`abi::ABI_MAJOR`]; a backend runs on every host whose minor
 //! number is at least its own. Optional functions are in [`abi::extensions`]. The rules for changes
 //! are those of [`abi`].
+
+#![warn(missing_docs)]
 pub mod abi;
 pub mod author;
 

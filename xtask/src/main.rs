@@ -110,6 +110,10 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("package", with)) => {
             let names = |name: &str| with.get_many(name).unwrap_or_default().cloned().collect();
+            let compared: Vec<String> = names("compare-builds");
+            if !compared.is_empty() {
+                return package::compare_builds(paths, &compared);
+            }
             let directory = |name: &str| with.get_one::<PathBuf>(name).cloned();
             let options = package::PackageOptions {
                 from: directory("from"),
@@ -259,7 +263,7 @@ fn cli() -> Command {
                 .arg(arguments("Arguments for tests/api/api_test.py, and through it for schemathesis")),
         )
         .subcommand(Command::new("docs").about(
-            "Build the book of docs/ and the references of the Rust crates and Python packages, and check their links",
+            "Build the book of docs/ and the references of the C headers, Rust crates and Python packages, and check their links",
         ))
         .subcommand(
             Command::new("fuzz")
@@ -308,6 +312,7 @@ fn cli() -> Command {
                 .arg(choices("only", "KIND", &package::KINDS, "Make only this package"))
                 .arg(choices("framework", "NAME", &package::FRAMEWORKS, "Make an image with this framework's library as well"))
                 .arg(choices("try-in", "SUITE", &package::SUITE_NAMES, "Install the packages in this Debian and ask a model; as root"))
+                .arg(choices("compare-builds", "CRATE", &package::package_names(), "Instead: compile this crate, or `all`, twice in two directories, and compare the bytes"))
                 .arg(directory("base", "Lowest layer of the image, instead of a Debian made by debootstrap"))
                 .arg(directory("from", "Pack this install, for machines like this one, instead of a release for old systems"))
                 .arg(directory("into", "Put the packages here [default: target/package]")),

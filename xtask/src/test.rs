@@ -7,6 +7,7 @@ use crate::command::{Result, cargo, output, run, say};
 use crate::demonstrate;
 use crate::deny;
 use crate::deploy;
+use crate::docs;
 use crate::failures;
 use crate::gate;
 use crate::paths::Paths;
@@ -105,6 +106,7 @@ const STEPS: &[(&str, Step)] = &[
     ("runtimes", runtimes),
     ("python", |paths, _| environments(paths).map(|_| Outcome::Passed)),
     ("build", |paths, _| build::build(paths, true).map(|_| Outcome::Passed)),
+    ("docs", |paths, _| docs::check(paths).map(|()| Outcome::Passed)),
     ("deploy", deploy),
     ("rust", rust),
     ("gate", |paths, _| gate(paths)),

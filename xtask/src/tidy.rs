@@ -6,6 +6,7 @@
 //! - The host names no framework, except where a protocol page fixes the word (`frameworks`).
 //! - Sections of `docs/protocol` that comments and pages cite exist (`citations`).
 //! - Links of the pages lead somewhere, and each page is in the book's contents (`links`).
+//! - Each declaration of the C interfaces has a comment (`docs/c_reference`).
 
 mod citations;
 mod frameworks;
@@ -13,6 +14,7 @@ pub mod links;
 mod pages;
 
 use crate::command::Result;
+use crate::docs::c_reference;
 use crate::paths::Paths;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,6 +82,7 @@ pub fn tidy(paths: &Paths) -> Result<()> {
         }
     }
     frameworks.finish(&mut findings);
+    c_reference::check(&paths.root, &mut findings);
     pages::check(&paths.root, &mut findings);
     let of_docs = files(&paths.root.join("docs")).into_iter().map(|file| paths.short(&file));
     let of_docs = of_docs.filter(|name| name.ends_with(".md")).collect();

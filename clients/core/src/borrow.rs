@@ -21,6 +21,7 @@ struct BorrowState {
 }
 
 impl Borrow {
+    /// Of memory of which no slice is in use.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -40,6 +41,7 @@ impl Borrow {
         Bytes::from_owner(Slice { data, len, state: self.0.clone() })
     }
 
+    /// Whether every slice was dropped.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.0.alive.load(Ordering::Acquire) == 0

@@ -19,6 +19,7 @@ pub enum Deadline {
     /// [`DEFAULT_DEADLINE`] and [`DEFAULT_LOAD_DEADLINE`].
     #[default]
     Usual,
+    /// Calls fail after this time.
     After(Duration),
     /// Calls wait for ever.
     Never,

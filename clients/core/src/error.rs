@@ -4,6 +4,7 @@
 use std::fmt;
 use trtserver_proto::v1::RequestStatusCode;
 
+/// The result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What kind of failure an [`Error`] is.
@@ -12,16 +13,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Kind {
     /// The request is wrong: refused by the server, or by a check before it was sent.
     InvalidArgument,
+    /// The server has no such model, version or region.
     NotFound,
+    /// There is one of this name already.
     AlreadyExists,
     /// The server is there but cannot serve this now.
     Unavailable,
     /// The server, the protocol or the model does not have what was asked for.
     Unsupported,
+    /// The server does not let this client do it.
     PermissionDenied,
+    /// The client has dropped or cancelled the call.
     Cancelled,
+    /// The deadline has passed, of the client or of the server's queue.
     DeadlineExceeded,
+    /// The server, the model or this library has failed.
     Internal,
+    /// The server does not say what it is.
     Unknown,
     /// No connection: refused, unknown host, failed TLS handshake. Nothing was sent.
     Connect,
@@ -132,6 +140,7 @@ struct ErrorParts {
 }
 
 impl Error {
+    /// An error of the client, of which no request is known.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self(Box::new(ErrorParts {
             kind,
@@ -146,6 +155,7 @@ impl Error {
         }))
     }
 
+    /// An argument that is wrong; nothing was sent.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Kind::InvalidArgument, message)
     }
@@ -154,6 +164,7 @@ impl Error {
         Self::new(Kind::Protocol, message)
     }
 
+    /// What kind of failure it is.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind

@@ -18,6 +18,8 @@
 //! call is limited by the deadline of its [`Settings`], cancelled by dropping its future, and never
 //! sent twice if the server may have seen it.
 
+#![warn(missing_docs)]
+
 mod address;
 pub mod blocking;
 mod borrow;

@@ -14,8 +14,10 @@ pub const DEFAULT_MAX_RESPONSE_BYTES: usize = i32::MAX as usize;
 /// The wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
+    /// HTTP/1.1.
     #[default]
     Http,
+    /// gRPC over HTTP/2.
     Grpc,
 }
 
@@ -46,6 +48,7 @@ impl fmt::Display for Protocol {
 /// Compression of request and response bodies: v2 over HTTP, and gRPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compression {
+    /// The gzip format.
     Gzip,
     /// The zlib format.
     Deflate,
@@ -96,6 +99,7 @@ impl fmt::Debug for Tls {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
+    /// See above.
     pub url: String,
     /// The schemes `grpc` and `grpcs` choose gRPC whatever is set here.
     pub protocol: Protocol,
@@ -103,6 +107,7 @@ pub struct Settings {
     pub headers: Vec<(String, String)>,
     /// Limit of every call. gRPC servers are informed of it.
     pub deadline: Deadline,
+    /// Limit of making a connection, TLS handshake included.
     pub connect_timeout: Duration,
     /// How often a refused connection is tried again, after 50, 100, 200 ms and so on, within the
     /// deadline. A request that may have reached the server is never sent twice.
@@ -118,6 +123,7 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The defaults, for this address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -133,12 +139,14 @@ impl Settings {
         }
     }
 
+    /// The wire, unless the scheme of the URL chooses it.
     #[must_use]
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self
     }
 
+    /// One more header of every request.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -161,18 +169,21 @@ impl Settings {
         Ok(self.deadline.limits()?.call)
     }
 
+    /// Compression of requests and responses; `None`: none.
     #[must_use]
     pub fn compression(mut self, compression: Option<Compression>) -> Self {
         self.compression = compression;
         self
     }
 
+    /// TLS with these settings, whatever the scheme.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
+    /// Whether requests and responses are written to standard error.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;

@@ -21,6 +21,7 @@ macro_rules! client_methods {
             &self.transport.address.shown
         }
 
+        /// The wire.
         #[must_use]
         pub fn protocol(&self) -> crate::Protocol {
             self.transport.protocol()
@@ -52,6 +53,7 @@ macro_rules! blocking_methods {
             self.inner.url()
         }
 
+        /// The wire.
         #[must_use]
         pub fn protocol(&self) -> crate::Protocol {
             self.inner.protocol()

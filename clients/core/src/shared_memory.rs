@@ -71,11 +71,13 @@ impl Region {
         Ok(Self { key: key.to_owned(), memory, len, owned })
     }
 
+    /// The name with which it is registered at a server.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
+    /// Bytes of the mapping.
     #[must_use]
     pub fn byte_size(&self) -> usize {
         self.len

@@ -68,7 +68,9 @@ pub(crate) fn next_string(encoded: &[u8]) -> Option<(&[u8], &[u8])> {
 /// One class of a classification result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
+    /// The element.
     pub value: f64,
+    /// Its place in the tensor.
     pub index: i64,
     /// Empty if the model has no labels.
     pub label: String,

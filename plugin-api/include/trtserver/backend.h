@@ -15,8 +15,8 @@ extern "C" {
  * may leave an entry. All entries but get_extension are required. */
 typedef struct trts_backend_table {
   uint64_t size; /* sizeof, as the backend was built */
-  uint32_t abi_major;
-  uint32_t abi_minor;
+  uint32_t abi_major; /* TRTS_ABI_MAJOR, as the backend was built */
+  uint32_t abi_minor; /* TRTS_ABI_MINOR, as the backend was built */
 
   /* Describes the library (null) or an open backend, which may narrow what the library says. Never returns
    * null. Any thread. */
@@ -58,6 +58,7 @@ typedef struct trts_backend_table {
 typedef const trts_backend_table *(*trts_backend_main_fn)(const trts_host_table *host);
 
 #if defined(_WIN32)
+/* Before the definition of trts_backend_main: exports it from the library. */
 #define TRTS_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)
 #define TRTS_EXPORT __attribute__((visibility("default")))

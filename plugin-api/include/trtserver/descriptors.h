@@ -11,22 +11,22 @@ extern "C" {
 
 /* A tensor as the model configuration declares it. Part of a trts_model_desc. */
 typedef struct trts_tensor_decl {
-  trts_str name;
+  trts_str name;  /* as clients and the configuration call it */
   uint32_t dtype; /* TRTS_DTYPE_… */
-  uint32_t rank;
+  uint32_t rank;  /* number of dims */
   const int64_t *dims;       /* shape for clients, without the batch dimension; -1 = variable */
   const int64_t *model_dims; /* shape for the model, where the configuration reshapes; else as dims */
-  uint32_t model_rank;
+  uint32_t model_rank;       /* number of model_dims */
   uint32_t flags; /* TRTS_TENSOR_… */
 } trts_tensor_decl;
 
 /* One version of a model. Owned by the host; valid until model_close (in autocomplete: during the call).
  * Immutable, so any thread may read it. */
 typedef struct trts_model_desc {
-  uint64_t size; /* sizeof, as the host was built */
-  trts_scope *scope;
-  trts_str name;
-  int64_t version;
+  uint64_t size;        /* sizeof, as the host was built */
+  trts_scope *scope;    /* of the model: owner of its logs and metrics */
+  trts_str name;        /* of the model */
+  int64_t version;      /* number of the version, which is the name of its directory */
   trts_str dir;         /* the model's directory */
   trts_str version_dir; /* the version's directory */
   trts_str file;        /* model file or directory inside version_dir */
@@ -37,9 +37,9 @@ typedef struct trts_model_desc {
   uint32_t autocomplete;    /* not 0: the backend may add what the configuration omits */
   const trts_param *params; /* the model's parameters, all of kind STRING */
   uint32_t n_params;
-  int32_t max_batch_size;
-  const trts_tensor_decl *inputs;
-  const trts_tensor_decl *outputs;
+  int32_t max_batch_size;          /* rows; 0 = tensors have no batch dimension */
+  const trts_tensor_decl *inputs;  /* in the order of the configuration */
+  const trts_tensor_decl *outputs; /* likewise */
   uint32_t n_inputs;
   uint32_t n_outputs;
   int32_t graph_level;  /* optimization.graph.level; 0 when unset */
@@ -55,35 +55,35 @@ enum { TRTS_KIND_GPU = 1, TRTS_KIND_CPU = 2, TRTS_KIND_MODEL = 3 };
 
 /* A further device of an instance. Part of a trts_instance_desc. */
 typedef struct trts_secondary_device {
-  trts_str kind;
-  int64_t id;
+  trts_str kind; /* as in secondary_devices of the configuration, such as KIND_NVDLA */
+  int64_t id;    /* number of the device among those of its kind */
 } trts_secondary_device;
 
 /* One instance. Owned by the host; valid and immutable until instance_close. */
 typedef struct trts_instance_desc {
-  uint64_t size;
-  trts_scope *scope;
-  trts_str name;
+  uint64_t size;     /* sizeof, as the host was built */
+  trts_scope *scope; /* of the instance: owner of its logs and metrics */
+  trts_str name;     /* of the instance, for logs */
   trts_str host_policy_json; /* {"NAME":{"cpu-cores":"0-3"}}: the policy of the instance group, by default cpu, gpu_N or
                                 model, with its settings, to which the thread is bound */
   uint32_t kind;     /* TRTS_KIND_… */
   uint32_t ordinal;  /* among the model's open instances; that of a closed one is used again */
   int32_t device_id; /* GPU ordinal; -1 on the CPU */
-  uint32_t passive;
-  uint8_t device_uuid[16];
+  uint32_t passive;         /* not 0: opened, but not scheduled yet */
+  uint8_t device_uuid[16];  /* of the GPU; zeros on the CPU */
   const uint32_t *cpus; /* of the policy; none: any */
   uint32_t n_cpus;
   uint32_t threads; /* that the framework may use for this instance; at least 1 */
   int32_t numa_node; /* of the policy; -1: any */
   uint32_t max_rows; /* largest batch in rows; at least 1 */
-  void *cu_context;  /* CUDA driver handles owned by the host, or null: primary context, */
-  void *cu_stream;   /* compute stream, */
-  void *cu_copy_in;  /* and two copy streams */
-  void *cu_copy_out;
-  const trts_str *profiles;
+  void *cu_context;  /* primary context of the GPU (CUcontext), owned by the host; null on the CPU */
+  void *cu_stream;   /* stream for compute (CUstream), likewise */
+  void *cu_copy_in;  /* stream for copies to the device, likewise */
+  void *cu_copy_out; /* stream for copies from the device, likewise */
+  const trts_str *profiles; /* instance_group.profile of the configuration */
   uint32_t n_profiles;
   uint32_t n_secondary;
-  const trts_secondary_device *secondary;
+  const trts_secondary_device *secondary; /* instance_group.secondary_devices of the configuration */
   uint64_t reserved[4];
 } trts_instance_desc;
 
@@ -128,8 +128,8 @@ enum {
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a
  * trts_backend_info. */
 typedef struct trts_preferred_group {
-  uint32_t kind; /* TRTS_KIND_… */
-  uint32_t count;
+  uint32_t kind;  /* TRTS_KIND_… */
+  uint32_t count; /* of instances, on each device of that kind */
 } trts_preferred_group;
 
 /* A backend as it describes itself. Owned by the backend: static, or valid until backend_close when it was
@@ -137,7 +137,7 @@ typedef struct trts_preferred_group {
 typedef struct trts_backend_info {
   uint64_t size; /* sizeof, as the backend was built */
   trts_str name; /* as in `backend:` of a model configuration */
-  trts_str version;
+  trts_str version; /* of the backend, for logs and the list of backends */
   trts_str runtime;              /* the framework and its version; empty until the backend is open */
   const trts_str *platforms;     /* as in `platform:` of a model configuration */
   const trts_str *default_files; /* model file of each platform, same order; empty = none */
@@ -148,8 +148,8 @@ typedef struct trts_backend_info {
   uint32_t n_required_extensions;
   uint32_t flags;               /* TRTS_BACKEND_… */
   uint32_t max_in_flight;       /* batches accepted but unanswered per instance; 1 = ordinary */
-  uint32_t input_memory_types;  /* bit sets: 1u << TRTS_MEMORY_CPU and so on */
-  uint32_t output_memory_types;
+  uint32_t input_memory_types;  /* bit set of what it reads: 1u << TRTS_MEMORY_CPU and so on */
+  uint32_t output_memory_types; /* bit set of what it writes */
   /* Kinds of instance that it opens: bit set, 1u << TRTS_KIND_GPU and so on; 0 = CPU and MODEL. An open backend
    * may list fewer, if its framework has no others here: KIND_AUTO chooses among those, and model_open refuses a
    * configuration that names one of the others, with the reason. */
@@ -158,7 +158,7 @@ typedef struct trts_backend_info {
   uint32_t align;     /* required of inputs, a power of two up to 64; 0 = that of the element type */
   uint32_t n_preferred;
   uint32_t gpu_max_in_flight; /* as max_in_flight, for instances on GPUs; 0 = the same */
-  const trts_preferred_group *preferred;
+  const trts_preferred_group *preferred; /* in the order of preference */
   uint32_t decoupled_max_in_flight; /* as max_in_flight, for instances of decoupled models; 0 = the same */
   uint32_t pad;
   uint64_t reserved[3];

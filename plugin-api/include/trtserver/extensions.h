@@ -16,7 +16,9 @@ extern "C" {
 
 /* ---- offered by hosts ---- */
 
+/* Name of the extension for metrics on the server's page: trts_metrics_extension. */
 #define TRTS_EXTENSION_METRICS "trts.metrics"
+/* Its newest version. */
 #define TRTS_EXTENSION_METRICS_VERSION 2u
 
 /* A metric. Owned by its scope, which frees it at the latest. */
@@ -46,7 +48,9 @@ typedef struct trts_metrics_extension {
   trts_error *(*metric_add)(trts_metric *metric, double value);
 } trts_metrics_extension;
 
+/* Name of the extension for histograms: trts_histograms_extension. */
 #define TRTS_EXTENSION_HISTOGRAMS "trts.histograms"
+/* Its newest version. */
 #define TRTS_EXTENSION_HISTOGRAMS_VERSION 1u
 
 /* Histograms on the server's metrics page. Beside this one, the entries of trts_metrics_extension take them. */
@@ -58,7 +62,9 @@ typedef struct trts_histograms_extension {
                                uint32_t n_labels, const double *bounds, uint32_t n_bounds, trts_metric **out);
 } trts_histograms_extension;
 
+/* Name of the extension for batches that are executed in parts: trts_batch_parts_extension. */
 #define TRTS_EXTENSION_BATCH_PARTS "trts.batch_parts"
+/* Its newest version. */
 #define TRTS_EXTENSION_BATCH_PARTS_VERSION 1u
 
 /* For backends that execute fewer requests at once than the host put into a batch, by a rule of their own. */
@@ -71,7 +77,9 @@ typedef struct trts_batch_parts_extension {
   trts_error *(*begin)(trts_batch *batch, uint32_t first, uint32_t n);
 } trts_batch_parts_extension;
 
+/* Name of the extension for the process of an isolated model: trts_process_extension. */
 #define TRTS_EXTENSION_PROCESS "trts.process"
+/* Its newest version. */
 #define TRTS_EXTENSION_PROCESS_VERSION 1u
 
 /* The process of an isolated model. */
@@ -84,11 +92,14 @@ typedef struct trts_process_extension {
   trts_error *(*restart)(trts_scope *instance, trts_str reason);
 } trts_process_extension;
 
+/* Name of the extension for traces of requests: trts_trace_extension. */
 #define TRTS_EXTENSION_TRACE "trts.trace"
+/* Its newest version. */
 #define TRTS_EXTENSION_TRACE_VERSION 1u
 
 /* A W3C trace context. The state is valid as long as the responder. */
 typedef struct trts_trace_context {
+  /* Of all spans of the trace. */
   uint8_t trace_id[16];
   /* The span of the model. */
   uint8_t span_id[8];
@@ -111,7 +122,9 @@ typedef struct trts_trace_extension {
   trts_error *(*context)(trts_responder *responder, trts_trace_context *out);
 } trts_trace_extension;
 
+/* Name of the extension for memory of the host: trts_memory_extension. */
 #define TRTS_EXTENSION_MEMORY "trts.memory"
+/* Its newest version. */
 #define TRTS_EXTENSION_MEMORY_VERSION 1u
 
 /* Memory of the host for the backend's own use, and reports of memory that the backend allocates by itself. */
@@ -133,7 +146,9 @@ typedef struct trts_memory_extension {
   trts_error *(*memory_report)(trts_scope *scope, trts_memory memory, uint64_t bytes);
 } trts_memory_extension;
 
+/* Name of the extension for GPUs: trts_device_extension. */
 #define TRTS_EXTENSION_DEVICE "trts.device"
+/* Its newest version. */
 #define TRTS_EXTENSION_DEVICE_VERSION 1u
 
 /* Results of device_fault. */
@@ -178,7 +193,9 @@ typedef struct trts_device_extension {
 
 /* ---- offered by backends ---- */
 
+/* Name of the extension for completion of configurations: trts_autocomplete_extension. */
 #define TRTS_EXTENSION_AUTOCOMPLETE "trts.autocomplete"
+/* Its newest version. */
 #define TRTS_EXTENSION_AUTOCOMPLETE_VERSION 1u
 
 /* Completion of model configurations from model files. */
@@ -195,7 +212,9 @@ typedef struct trts_autocomplete_extension {
   void (*state_free)(void *state);
 } trts_autocomplete_extension;
 
+/* Name of the extension for notification of cancelled requests: trts_cancel_extension. */
 #define TRTS_EXTENSION_CANCEL "trts.cancel"
+/* Its newest version. */
 #define TRTS_EXTENSION_CANCEL_VERSION 1u
 
 /* Notification of cancelled requests, for backends that block where they cannot poll `cancelled`. */
@@ -209,12 +228,14 @@ typedef struct trts_cancel_extension {
   void (*cancel)(trts_instance *instance, trts_responder *responder);
 } trts_cancel_extension;
 
+/* Name of the extension for prepared batch sizes: trts_batch_sizes_extension. */
 #define TRTS_EXTENSION_BATCH_SIZES "trts.batch_sizes"
+/* Its newest version. */
 #define TRTS_EXTENSION_BATCH_SIZES_VERSION 1u
 
 /* A number of rows that an instance is prepared for. */
 typedef struct trts_batch_size {
-  uint32_t rows;
+  uint32_t rows; /* the number */
   uint32_t pad;
   uint64_t run_ns; /* how long a run with that many rows takes, in nanoseconds; 0 = unknown */
 } trts_batch_size;
@@ -230,12 +251,14 @@ typedef struct trts_batch_sizes_extension {
   const trts_batch_size *(*batch_sizes)(trts_instance *instance, uint32_t *n);
 } trts_batch_sizes_extension;
 
+/* Name of the extension for recognition of model files: trts_model_probe_extension. */
 #define TRTS_EXTENSION_MODEL_PROBE "trts.model_probe"
+/* Its newest version. */
 #define TRTS_EXTENSION_MODEL_PROBE_VERSION 1u
 
 /* A file or directory of a version directory. */
 typedef struct trts_dir_entry {
-  trts_str name;
+  trts_str name;   /* without directories */
   uint32_t is_dir; /* not 0: a directory, or a link to one */
   uint32_t pad;
 } trts_dir_entry;
@@ -244,8 +267,8 @@ typedef struct trts_dir_entry {
 typedef struct trts_probe_desc {
   uint64_t size;
   trts_str name; /* of the model */
-  int64_t version;
-  trts_str version_dir;
+  int64_t version;      /* number of the version */
+  trts_str version_dir; /* path of the directory */
   trts_str platform; /* one of the platforms of the backend */
   trts_str default_file; /* of that platform */
   const trts_dir_entry *entries; /* what the directory contains */

@@ -20,12 +20,15 @@ typedef void (*trts_release_fn)(void *ctx);
 /* Bits of trts_host_table.flags. ISOLATED: this process runs one model of this backend and nothing else;
  * a supervisor restarts it when it ends. */
 enum { TRTS_HOST_ISOLATED = 1 };
+
 /* Formats of config_patch. PROTOBUF is a ModelConfig with the fields to add, TEXT as in config.pbtxt. Of COMPLETED_JSON these
  * fields replace those of the configuration: max_batch_size, input, output, model_transaction_policy; a scheduler is taken if the
  * configuration has none. Other fields are ignored. */
 enum { TRTS_PATCH_PROTOBUF = 0, TRTS_PATCH_JSON = 1, TRTS_PATCH_TEXT = 2, TRTS_PATCH_COMPLETED_JSON = 3 };
+
 /* Modes of gather. ROWS: the rows of all requests, one after another. */
 enum { TRTS_GATHER_ROWS = 0 };
+
 /* Flags of response_send. FINAL: no further response follows for this request. NO_WAIT: fails with
  * TRTS_CODE_EXHAUSTED instead of waiting for a client that does not read; the response stays owned by the
  * caller. */
@@ -34,10 +37,10 @@ enum { TRTS_SEND_FINAL = 1, TRTS_SEND_NO_WAIT = 2 };
 /* Owned by the host; immutable and valid for the life of the process. */
 typedef struct trts_host_table {
   uint64_t size; /* sizeof, as the host was built */
-  uint32_t abi_major;
-  uint32_t abi_minor;
-  trts_str name; /* of the host, for logs */
-  trts_str version;
+  uint32_t abi_major; /* TRTS_ABI_MAJOR, as the host was built */
+  uint32_t abi_minor; /* TRTS_ABI_MINOR, as the host was built */
+  trts_str name;      /* of the host, for logs */
+  trts_str version;   /* of the host, for logs */
   uint32_t flags; /* TRTS_HOST_… */
   uint32_t n_extensions;
   const trts_extension *extensions; /* that get_extension returns */
@@ -50,6 +53,7 @@ typedef struct trts_host_table {
   /* -- errors -- */
   /* Creates an error of TRTS_CODE_… and TRTS_ERROR_…. The text is copied; the caller owns the error. */
   trts_error *(*error_new)(uint32_t code, uint32_t flags, trts_str text);
+  /* Returns TRTS_CODE_… of an error. */
   uint32_t (*error_code)(const trts_error *error);
   /* The text is owned by the error. */
   trts_str (*error_text)(const trts_error *error);
@@ -59,6 +63,8 @@ typedef struct trts_host_table {
   /* -- log and time -- */
   /* Returns the address of the scope's log level: load it atomically; valid for the life of the process. */
   const uint32_t *(*log_level)(const trts_scope *scope);
+  /* Writes a record of TRTS_LEVEL_… to the server's log, unless the scope's level leaves it out. `file` and `line` are
+   * the place in the source. The texts are copied. */
   void (*log)(const trts_scope *scope, uint32_t level, trts_str file, uint32_t line, trts_str text);
   /* CLOCK_MONOTONIC nanoseconds. */
   uint64_t (*now_ns)(void);

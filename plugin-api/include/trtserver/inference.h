@@ -11,7 +11,9 @@
 extern "C" {
 #endif
 
+/* Name of the extension for nested requests: trts_inference_extension. */
 #define TRTS_EXTENSION_INFERENCE "trts.inference"
+/* Its newest version. */
 #define TRTS_EXTENSION_INFERENCE_VERSION 1u
 
 /* A nested request that was accepted. Owned by the backend until nested_release. */
@@ -19,9 +21,9 @@ typedef struct trts_nested trts_nested;
 
 /* An input of a nested request. Read during infer only: the host copies shape and data. */
 typedef struct trts_nested_input {
-  trts_str name;
-  uint32_t dtype; /* TRTS_DTYPE_... */
-  uint32_t rank;
+  trts_str name;  /* as the model's configuration calls it */
+  uint32_t dtype; /* TRTS_DTYPE_… */
+  uint32_t rank;  /* number of dimensions */
   const int64_t *shape; /* batch dimension first when the model batches */
   /* Consecutive pieces of the tensor, in CPU or pinned memory; event and memory handle are ignored. */
   const trts_buf *parts;
@@ -32,9 +34,9 @@ typedef struct trts_nested_input {
 /* A request to a model of the server. Read during infer only. */
 typedef struct trts_nested_request {
   uint64_t size; /* sizeof, as the backend was built */
-  trts_str model;
+  trts_str model;  /* name of the model */
   int64_t version; /* below 0 = the version that clients reach without a number */
-  trts_str id;
+  trts_str id;     /* of the request, for logs; may be empty */
   trts_str correlation_id_string; /* empty when the correlation id is a number or absent */
   uint64_t correlation_id;        /* 0 = none */
   uint64_t priority;              /* 0 = the model's default */
@@ -44,19 +46,19 @@ typedef struct trts_nested_request {
   uint32_t n_inputs;
   uint32_t n_outputs;
   uint32_t n_params;
-  const trts_nested_input *inputs;
-  const trts_str *outputs; /* names of the requested outputs; none = all */
-  const trts_param *params;
+  const trts_nested_input *inputs; /* in any order */
+  const trts_str *outputs;         /* names of the requested outputs; none = all */
+  const trts_param *params;        /* for the model */
   uint64_t reserved[4];
 } trts_nested_request;
 
 /* An output of a response. */
 typedef struct trts_nested_output {
-  trts_str name;
-  uint32_t dtype;
-  uint32_t rank;
-  const int64_t *shape;
-  trts_buf data; /* in CPU memory */
+  trts_str name;        /* as the model's configuration calls it */
+  uint32_t dtype;       /* TRTS_DTYPE_… */
+  uint32_t rank;        /* number of dimensions */
+  const int64_t *shape; /* batch dimension first when the model batches */
+  trts_buf data;        /* in CPU memory */
 } trts_nested_output;
 
 /* A response to a nested request. Valid during the call of the handler. */
@@ -64,7 +66,7 @@ typedef struct trts_nested_response {
   uint64_t size;
   const trts_error *error;           /* why the request failed; borrowed. An error is the last response. */
   const trts_nested_output *outputs; /* in requested order; the last response of a decoupled model may have none */
-  const trts_param *params;
+  const trts_param *params;          /* of the response */
   uint32_t n_outputs;
   uint32_t n_params;
   uint32_t last; /* not 0: the handler is not called again */
@@ -75,8 +77,8 @@ typedef struct trts_nested_response {
 
 /* Receives the responses of a nested request. */
 typedef struct trts_nested_handler {
-  void (*func)(void *user, const trts_nested_response *response);
-  void *user;
+  void (*func)(void *user, const trts_nested_response *response); /* called once for each response */
+  void *user; /* passed to func */
 } trts_nested_handler;
 
 /* What is known of a model version. */

@@ -21,7 +21,7 @@ enum {
 /* An output requested by the client or, after those, by the host (state of a sequence). Owned by the
  * host; valid as long as its request. */
 typedef struct trts_requested_output {
-  trts_str name;
+  trts_str name;    /* as in the model configuration */
   uint32_t index;   /* in the model configuration's outputs; UINT32_MAX = not listed there */
   uint32_t classes; /* not 0: the host sends this many top classes; produce the tensor all the same */
 } trts_requested_output;
@@ -32,23 +32,23 @@ typedef struct trts_request {
   uint64_t size; /* sizeof, as the host was built */
   trts_request_handle *handle; /* input side; released exactly once, with request_release or batch_finish */
   trts_responder *responder;   /* response side; borrowed: responder_detach to use it after execute */
-  trts_str id;
+  trts_str id;                 /* that the client gave; may be empty */
   trts_str correlation_id_string; /* empty when the correlation id is a number or absent */
   uint64_t correlation_id;        /* 0 = none */
   uint32_t flags;                 /* TRTS_REQUEST_… */
   uint32_t batch_size;            /* rows of this request; 1 for a model without batch dimension */
-  uint64_t priority;
-  uint64_t received_ns;
-  uint64_t queued_ns;
+  uint64_t priority;         /* level, 1 is the highest; 0 = the model's default */
+  uint64_t received_ns;      /* when the request had arrived */
+  uint64_t queued_ns;        /* when it entered the queue */
   uint64_t deadline_ns;      /* 0 = none */
   const uint32_t *cancelled; /* load atomically: not 0 = cancelled; valid as long as the responder */
   uint32_t n_inputs;
   uint32_t n_requested_outputs;
   uint32_t n_params;
   uint32_t pad;
-  const trts_tensor *inputs;
-  const trts_requested_output *requested_outputs;
-  const trts_param *params;
+  const trts_tensor *inputs; /* of the client, in the order of the configuration, then those that the host adds */
+  const trts_requested_output *requested_outputs; /* that responses should have */
+  const trts_param *params;                       /* that the client gave */
   uint64_t timeout_us; /* what the client gave as the longest time in the queue, in microseconds; 0 = nothing */
   uint64_t reserved[3];
 } trts_request;
@@ -60,11 +60,11 @@ typedef struct trts_batch {
   uint64_t id; /* for traces */
   uint32_t n_requests;
   uint32_t rows; /* sum of the requests' batch sizes */
-  const trts_request *const *requests;
-  uint64_t exec_start_ns;
+  const trts_request *const *requests; /* in the order of their rows */
+  uint64_t exec_start_ns;    /* execute begins */
   uint64_t compute_start_ns; /* inputs are ready */
   uint64_t compute_end_ns;   /* outputs are being written */
-  uint64_t exec_end_ns;
+  uint64_t exec_end_ns;      /* outputs are written */
   uint64_t reserved[4];
 } trts_batch;
 

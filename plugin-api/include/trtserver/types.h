@@ -3,7 +3,8 @@
  *
  * Rules of all these headers: integers have a fixed width; what looks like an enum is a uint32_t field
  * and a list of constants, and readers must accept unknown numbers; pads and reserved fields are zero.
- * All times are CLOCK_MONOTONIC nanoseconds. */
+ * `n_x` is the number of elements of the array `x`. A structure that begins with `size` may grow at its end:
+ * who makes it writes its sizeof there. All times are CLOCK_MONOTONIC nanoseconds. */
 #ifndef TRTSERVER_TYPES_H
 #define TRTSERVER_TYPES_H
 
@@ -17,11 +18,13 @@ extern "C" {
 /* Version of the interface in these headers. A backend runs on a host with the same major number and
  * at least its minor number. */
 #define TRTS_ABI_MAJOR 1u
+/* Rises with each compatible addition. */
 #define TRTS_ABI_MINOR 0u
 
 /* Handles owned by the host; opaque to backends. Using a request handle, responder or response after it
  * was given back returns an error or is logged; the host stays intact. For the other handles, and for the
  * memory behind views and buffers, use after free is undefined behaviour. */
+
 typedef struct trts_error trts_error;                   /* a failure; null = success; freed by its receiver */
 typedef struct trts_event trts_event;                   /* a point in a stream of device work */
 typedef struct trts_request_handle trts_request_handle; /* input side of a request; freed by request_release */
@@ -31,20 +34,21 @@ typedef struct trts_scope trts_scope;                   /* a backend, model or i
 
 /* Handles owned by the backend. The host stores them and passes them back. Define these structs, or
  * cast to your own. */
+
 typedef struct trts_backend trts_backend;   /* created by backend_open, freed by backend_close */
 typedef struct trts_model trts_model;       /* created by model_open, freed by model_close */
 typedef struct trts_instance trts_instance; /* created by instance_open, freed by instance_close */
 
 /* UTF-8 text with its length. p[n] is always 0; p may be null when the text is empty. Borrowed. */
 typedef struct trts_str {
-  const char *p;
-  uint64_t n; /* bytes, without the terminator */
+  const char *p; /* the first byte */
+  uint64_t n;    /* bytes, without the terminator */
 } trts_str;
 
 /* Bytes with their length. Borrowed. */
 typedef struct trts_bytes {
-  const void *p;
-  uint64_t n;
+  const void *p; /* the first byte; may be null when there are none */
+  uint64_t n;    /* bytes */
 } trts_bytes;
 
 /* trts_memory.memory_type */
@@ -58,9 +62,9 @@ typedef struct trts_memory {
 
 /* One contiguous block of memory. Functions that take or return one say who owns it. */
 typedef struct trts_buf {
-  void *ptr;
-  uint64_t bytes;
-  trts_memory memory;
+  void *ptr;              /* the first byte; of GPU memory, an address of the device */
+  uint64_t bytes;         /* length */
+  trts_memory memory;     /* where it is */
   trts_event *ready;      /* memory may be accessed after this event; null = now; borrowed. GPU: see trts.device */
   uint64_t memory_handle; /* identifies memory allocated by the host, for memory_free; 0 = none */
 } trts_buf;
@@ -99,10 +103,10 @@ enum { TRTS_MAX_RANK = 1024 };
 
 /* One input of a request. Owned by the host, read-only, at a fixed address until the request is released. */
 typedef struct trts_tensor {
-  trts_str name;
+  trts_str name;  /* as in the model configuration */
   uint32_t index; /* in the model configuration's inputs; UINT32_MAX = not listed there */
   uint32_t dtype; /* TRTS_DTYPE_… */
-  uint32_t rank;
+  uint32_t rank;  /* number of dimensions */
   uint32_t flags;       /* TRTS_TENSOR_… */
   const int64_t *shape; /* rank numbers, batch dimension first when the model batches */
   uint64_t bytes;       /* sum over the parts */
@@ -123,7 +127,7 @@ enum {
 
 /* A named value. Borrowed. */
 typedef struct trts_param {
-  trts_str key;
+  trts_str key;  /* name */
   uint32_t kind; /* TRTS_PARAM_…; selects text or bits */
   uint32_t pad;
   trts_str text; /* STRING, BYTES */
@@ -132,15 +136,15 @@ typedef struct trts_param {
 
 /* Name and version of an extension table; see extensions.h. */
 typedef struct trts_extension {
-  trts_str name;
-  uint32_t version;
+  trts_str name;    /* TRTS_EXTENSION_… */
+  uint32_t version; /* TRTS_EXTENSION_…_VERSION: the newest that is offered, or the oldest that is required */
   uint32_t pad;
 } trts_extension;
 
 /* Responses of a stream that its client has not read. */
 typedef struct trts_backlog {
-  uint64_t bytes;
-  uint64_t responses;
+  uint64_t bytes;     /* of tensors that wait for the client */
+  uint64_t responses; /* that have them */
   uint64_t limit; /* response_send waits while bytes is at least this */
   uint64_t reserved;
 } trts_backlog;

@@ -20,6 +20,7 @@ pub struct BackendTable {
     pub size: u64,
     /// The interface that the backend was built for.
     pub abi_major: u32,
+    /// [`super::ABI_MINOR`], as the backend was built.
     pub abi_minor: u32,
 
     /// Describes the library (null) or an open backend, which may narrow what the library says.
@@ -84,6 +85,7 @@ pub type BackendMain = unsafe extern "C" fn(host: *const HostTable) -> *const Ba
 #[sabi(kind(Prefix(prefix_ref = BackendModuleRef)))]
 #[sabi(missing_field(option))]
 pub struct BackendModule {
+    /// As `trts_backend_main`: the type is [`BackendMain`].
     #[sabi(last_prefix_field)]
     pub main: unsafe extern "C" fn(host: *const HostTable) -> *const BackendTable,
 }

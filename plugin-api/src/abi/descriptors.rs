@@ -8,30 +8,43 @@ use abi_stable::StableAbi;
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct ModelDesc {
+    /// `sizeof`, as the host was built.
     pub size: u64,
+    /// Of the model: owner of its logs and metrics.
     pub scope: *mut Scope,
+    /// Of the model.
     pub name: Str,
+    /// Number of the version, which is the name of its directory.
     pub version: i64,
     /// The model's directory, its version directory, and the model file or directory inside that.
     pub dir: Str,
+    /// The version's directory.
     pub version_dir: Str,
+    /// Model file or directory inside `version_dir`.
     pub file: Str,
     /// The effective `ModelConfig`, serialized; and the same as JSON with all defaults printed.
     pub config_pb: Bytes,
+    /// The same as JSON, with all defaults.
     pub config_json: Str,
     /// Server-wide settings of this backend (`--backend-config=NAME,key=value`).
     pub settings: *const Param,
+    /// Number of `settings`.
     pub n_settings: u32,
     /// Not 0: the backend may add what the configuration omits.
     pub autocomplete: u32,
     /// Model parameters (`parameters { key: … }` of the configuration), all of kind STRING.
     pub params: *const Param,
+    /// Number of `params`.
     pub n_params: u32,
+    /// Rows; 0 = tensors have no batch dimension.
     pub max_batch_size: i32,
     /// Tensors as the configuration declares them.
     pub inputs: *const TensorDecl,
+    /// In the order of the configuration.
     pub outputs: *const TensorDecl,
+    /// Number of `inputs`.
     pub n_inputs: u32,
+    /// Number of `outputs`.
     pub n_outputs: u32,
     /// `optimization.graph.level`; 0 when unset.
     pub graph_level: i32,
@@ -41,10 +54,12 @@ pub struct ModelDesc {
     /// Threads that the framework may use for each instance, at least 1: the cores that the process
     /// may use, divided by the instances.
     pub threads: u32,
+    /// Zero.
     pub pad: u32,
     /// For `model_open`: what `autocomplete` of this version stored in this process, else null.
     /// Borrowed until `model_open` returns.
     pub state: *mut u8,
+    /// Zeros.
     pub reserved: [u64; 4],
 }
 
@@ -52,14 +67,17 @@ pub struct ModelDesc {
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct TensorDecl {
+    /// As clients and the configuration call it.
     pub name: Str,
     /// One of [`super::types::dtype`].
     pub dtype: u32,
+    /// Number of `dims`.
     pub rank: u32,
     /// Shape for clients, without the batch dimension; -1 = variable.
     pub dims: *const i64,
     /// Shape for the model, where the configuration reshapes; else the same as `dims`.
     pub model_dims: *const i64,
+    /// Number of `model_dims`.
     pub model_rank: u32,
     /// Bits of [`super::types::tensor_flags`].
     pub flags: u32,
@@ -67,8 +85,11 @@ pub struct TensorDecl {
 
 /// Kinds of instance, [`InstanceDesc::kind`], numbered as in the configuration.
 pub mod instance_kind {
+    /// It executes on a GPU.
     pub const GPU: u32 = 1;
+    /// It executes on the CPU.
     pub const CPU: u32 = 2;
+    /// The model decides where it executes.
     pub const MODEL: u32 = 3;
 }
 
@@ -76,7 +97,9 @@ pub mod instance_kind {
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct SecondaryDevice {
+    /// As in `secondary_devices` of the configuration, such as `KIND_NVDLA`.
     pub kind: Str,
+    /// Number of the device among those of its kind.
     pub id: i64,
 }
 
@@ -84,8 +107,11 @@ pub struct SecondaryDevice {
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct InstanceDesc {
+    /// `sizeof`, as the host was built.
     pub size: u64,
+    /// Of the instance: owner of its logs and metrics.
     pub scope: *mut Scope,
+    /// Of the instance, for logs.
     pub name: Str,
     /// `{"NAME":{"cpu-cores":"0-3"}}`: the policy of the instance group, by default `cpu`, `gpu_N` or
     /// `model`, with its settings, to which the thread is bound.
@@ -96,10 +122,13 @@ pub struct InstanceDesc {
     pub ordinal: u32,
     /// GPU ordinal, -1 for a CPU instance.
     pub device_id: i32,
+    /// Not 0: opened, but not scheduled yet.
     pub passive: u32,
+    /// Of the GPU; zeros on the CPU.
     pub device_uuid: [u8; 16],
     /// The cores of the policy; none: any.
     pub cpus: *const u32,
+    /// Number of `cpus`.
     pub n_cpus: u32,
     /// Threads that the framework may use for this instance, at least 1.
     pub threads: u32,
@@ -109,13 +138,21 @@ pub struct InstanceDesc {
     pub max_rows: u32,
     /// CUDA driver handles, or null: the device's primary context and the host's three streams.
     pub cu_context: *mut u8,
+    /// Stream for compute (`CUstream`), or null.
     pub cu_stream: *mut u8,
+    /// Stream for copies to the device, or null.
     pub cu_copy_in: *mut u8,
+    /// Stream for copies from the device, or null.
     pub cu_copy_out: *mut u8,
+    /// `instance_group.profile` of the configuration.
     pub profiles: *const Str,
+    /// Number of `profiles`.
     pub n_profiles: u32,
+    /// Number of `secondary`.
     pub n_secondary: u32,
+    /// `instance_group.secondary_devices` of the configuration.
     pub secondary: *const SecondaryDevice,
+    /// Zeros.
     pub reserved: [u64; 4],
 }
 
@@ -185,6 +222,7 @@ pub mod backend_flags {
 pub struct PreferredGroup {
     /// One of [`instance_kind`].
     pub kind: u32,
+    /// Number of instances on each device of that kind.
     pub count: u32,
 }
 
@@ -197,6 +235,7 @@ pub struct BackendInfo {
     pub size: u64,
     /// As in `backend:` of a model configuration.
     pub name: Str,
+    /// Of the backend, for logs and the list of backends.
     pub version: Str,
     /// The framework and its version, e.g. "ONNX Runtime 1.31.1"; empty until the backend is open.
     pub runtime: Str,
@@ -208,8 +247,11 @@ pub struct BackendInfo {
     pub extensions: *const Extension,
     /// Extensions that the backend requires of the host; a host that lacks one refuses to load it.
     pub required_extensions: *const Extension,
+    /// Number of `platforms`.
     pub n_platforms: u32,
+    /// Number of `extensions`.
     pub n_extensions: u32,
+    /// Number of `required_extensions`.
     pub n_required_extensions: u32,
     /// Bits of [`backend_flags`].
     pub flags: u32,
@@ -217,6 +259,7 @@ pub struct BackendInfo {
     pub max_in_flight: u32,
     /// Bit sets by memory type: bit `1 << memory_type::CPU` and so on.
     pub input_memory_types: u32,
+    /// Bit set of what it writes.
     pub output_memory_types: u32,
     /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on; 0 = CPU and MODEL.
     /// An open backend may list fewer, if its framework has no others here: KIND_AUTO chooses among
@@ -227,13 +270,17 @@ pub struct BackendInfo {
     pub stack_kib: u32,
     /// Alignment required of inputs, a power of two up to 64; 0 = natural alignment of the element.
     pub align: u32,
+    /// Number of `preferred`.
     pub n_preferred: u32,
     /// As `max_in_flight`, for instances on GPUs; 0 = the same.
     pub gpu_max_in_flight: u32,
+    /// In the order of preference.
     pub preferred: *const PreferredGroup,
     /// As `max_in_flight`, for instances of decoupled models; 0 = the same.
     pub decoupled_max_in_flight: u32,
+    /// Zero.
     pub pad: u32,
+    /// Zeros.
     pub reserved: [u64; 3],
 }
 

@@ -14,37 +14,48 @@ use super::types::{
 
 /// Name of [`MetricsExtension`], offered by hosts.
 pub const METRICS: &str = "trts.metrics";
+/// Its newest version.
 pub const METRICS_VERSION: u32 = 2;
 /// Name of [`HistogramsExtension`], offered by hosts.
 pub const HISTOGRAMS: &str = "trts.histograms";
+/// Its newest version.
 pub const HISTOGRAMS_VERSION: u32 = 1;
 /// Name of [`BatchPartsExtension`], offered by hosts.
 pub const BATCH_PARTS: &str = "trts.batch_parts";
+/// Its newest version.
 pub const BATCH_PARTS_VERSION: u32 = 1;
 /// Name of [`ProcessExtension`], offered by hosts.
 pub const PROCESS: &str = "trts.process";
+/// Its newest version.
 pub const PROCESS_VERSION: u32 = 1;
 /// Name of [`TraceExtension`], offered by hosts.
 pub const TRACE: &str = "trts.trace";
+/// Its newest version.
 pub const TRACE_VERSION: u32 = 1;
 /// Name of [`MemoryExtension`], offered by hosts.
 pub const MEMORY: &str = "trts.memory";
+/// Its newest version.
 pub const MEMORY_VERSION: u32 = 1;
 /// Name of [`DeviceExtension`], offered by hosts that have found a CUDA driver and a device.
 pub const DEVICE: &str = "trts.device";
+/// Its newest version.
 pub const DEVICE_VERSION: u32 = 1;
 /// Name of [`AutocompleteExtension`], offered by backends.
 pub const AUTOCOMPLETE: &str = "trts.autocomplete";
+/// Its newest version.
 pub const AUTOCOMPLETE_VERSION: u32 = 1;
 /// Name of [`CancelExtension`], offered by backends.
 pub const CANCEL: &str = "trts.cancel";
+/// Its newest version.
 pub const CANCEL_VERSION: u32 = 1;
 /// Name of [`ModelProbeExtension`], offered by backends.
 pub const MODEL_PROBE: &str = "trts.model_probe";
+/// Its newest version.
 pub const MODEL_PROBE_VERSION: u32 = 1;
 
 /// Name of [`BatchSizesExtension`], offered by backends.
 pub const BATCH_SIZES: &str = "trts.batch_sizes";
+/// Its newest version.
 pub const BATCH_SIZES_VERSION: u32 = 1;
 
 /// A metric. Owned by its scope.
@@ -55,7 +66,9 @@ pub struct Metric {
 
 /// Kinds of metrics.
 pub mod metric_kind {
+    /// A value that only rises.
     pub const COUNTER: u32 = 0;
+    /// A value that is set.
     pub const GAUGE: u32 = 1;
     /// Made by [`histogram_new`](super::HistogramsExtension::histogram_new) only.
     pub const HISTOGRAM: u32 = 2;
@@ -159,11 +172,13 @@ pub struct TraceExtension {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct TraceContext {
+    /// Of all spans of the trace.
     pub trace_id: [u8; 16],
     /// The span of the model.
     pub span_id: [u8; 8],
     /// Not 0: the span is recorded.
     pub sampled: u32,
+    /// Zero.
     pub pad: u32,
     /// `tracestate`, as the client sent it.
     pub state: Str,
@@ -203,7 +218,9 @@ pub struct MemoryExtension {
 
 /// Results of [`DeviceExtension::device_fault`].
 pub mod device_verdict {
+    /// The device works: only the caller is affected.
     pub const WORKS: u32 = 0;
+    /// No instance on the device executes any more.
     pub const LOST: u32 = 1;
 }
 
@@ -296,7 +313,9 @@ pub struct CancelExtension {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSize {
+    /// The number.
     pub rows: u32,
+    /// Zero.
     pub pad: u32,
     /// How long a run with that many rows takes, in nanoseconds; 0 = unknown.
     pub run_ns: u64,
@@ -319,18 +338,25 @@ pub struct BatchSizesExtension {
 /// A version directory in which a model is looked for; valid during the call of `model_probe`.
 #[repr(C)]
 pub struct ProbeDesc {
+    /// `sizeof`, as its maker was built.
     pub size: u64,
     /// Name of the model.
     pub name: Str,
+    /// Number of the version.
     pub version: i64,
+    /// Path of the directory.
     pub version_dir: Str,
     /// One of the backend's platforms, and its default file.
     pub platform: Str,
+    /// Of that platform.
     pub default_file: Str,
     /// What the directory contains.
     pub entries: *const DirEntry,
+    /// Number of `entries`.
     pub n_entries: u32,
+    /// Zero.
     pub pad: u32,
+    /// Zeros.
     pub reserved: [u64; 4],
 }
 
@@ -338,9 +364,11 @@ pub struct ProbeDesc {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DirEntry {
+    /// Without directories.
     pub name: Str,
     /// Not 0: a directory, or a link to one.
     pub is_dir: u32,
+    /// Zero.
     pub pad: u32,
 }
 

@@ -16,6 +16,7 @@ use abi_stable::StableAbi;
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Release {
+    /// The function; null = no call.
     pub func: Option<unsafe extern "C" fn(ctx: *mut u8)>,
 }
 
@@ -30,6 +31,7 @@ pub mod host_flags {
 pub mod patch_format {
     /// A serialized `ModelConfig` with the fields to add.
     pub const PROTOBUF: u32 = 0;
+    /// The same as JSON.
     pub const JSON: u32 = 1;
     /// Protobuf text, as in `config.pbtxt`.
     pub const TEXT: u32 = 2;
@@ -61,13 +63,17 @@ pub mod send_flags {
 pub struct HostTable {
     /// sizeof, as the host was built.
     pub size: u64,
+    /// [`super::ABI_MAJOR`], as the host was built.
     pub abi_major: u32,
+    /// [`super::ABI_MINOR`], as the host was built.
     pub abi_minor: u32,
     /// Name and version of the host, for logs.
     pub name: Str,
+    /// Of the host, for logs.
     pub version: Str,
     /// Bits of [`host_flags`].
     pub flags: u32,
+    /// Number of `extensions`.
     pub n_extensions: u32,
     /// That `get_extension` returns.
     pub extensions: *const Extension,
@@ -80,6 +86,7 @@ pub struct HostTable {
     // -- errors -----------------------------------------------------------------------------------
     /// Creates an error; code of `types::code`, flags of `types::error_flags`. The text is copied.
     pub error_new: unsafe extern "C" fn(code: u32, flags: u32, text: Str) -> *mut Error,
+    /// Returns one of [`super::types::code`].
     pub error_code: unsafe extern "C" fn(error: *const Error) -> u32,
     /// The text is owned by the error.
     pub error_text: unsafe extern "C" fn(error: *const Error) -> Str,
@@ -90,6 +97,8 @@ pub struct HostTable {
     /// Returns the address of the scope's log level: load it atomically; valid for the life of the
     /// process.
     pub log_level: unsafe extern "C" fn(scope: *const Scope) -> *const u32,
+    /// Writes a record of one of [`super::types::level`] to the server's log, unless the scope's level leaves it
+    /// out. `file` and `line` are the place in the source. The texts are copied.
     pub log: unsafe extern "C" fn(scope: *const Scope, level: u32, file: Str, line: u32, text: Str),
     /// CLOCK_MONOTONIC nanoseconds.
     pub now_ns: unsafe extern "C" fn() -> u64,

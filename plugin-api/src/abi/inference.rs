@@ -6,6 +6,7 @@ use super::types::{Buf, Error, Param, Scope, Str};
 /// Name of [`InferenceExtension`], offered by hosts that serve the models of a repository, also to
 /// backends in processes of their own.
 pub const INFERENCE: &str = "trts.inference";
+/// Its newest version.
 pub const INFERENCE_VERSION: u32 = 1;
 
 /// A nested request that was accepted. Owned by the backend until `nested_release`.
@@ -18,16 +19,20 @@ pub struct Nested {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct NestedInput {
+    /// As the model's configuration calls it.
     pub name: Str,
     /// One of [`super::types::dtype`].
     pub dtype: u32,
+    /// Number of dimensions.
     pub rank: u32,
     /// `rank` numbers; the batch dimension comes first when the model batches.
     pub shape: *const i64,
     /// Consecutive pieces of the tensor, in CPU or pinned memory; event and memory handle are
     /// ignored.
     pub parts: *const Buf,
+    /// Number of `parts`.
     pub n_parts: u32,
+    /// Zero.
     pub pad: u32,
 }
 
@@ -37,9 +42,11 @@ pub struct NestedInput {
 pub struct NestedRequest {
     /// sizeof, as the backend was built.
     pub size: u64,
+    /// Name of the model.
     pub model: Str,
     /// Below 0 = the version that clients reach without a number.
     pub version: i64,
+    /// Of the request, for logs; may be empty.
     pub id: Str,
     /// Empty when the correlation id is a number or absent.
     pub correlation_id_string: Str,
@@ -54,13 +61,19 @@ pub struct NestedRequest {
     pub deadline_ns: u64,
     /// `SEQUENCE_START` and `SEQUENCE_END` of [`super::request::request_flags`].
     pub flags: u32,
+    /// Number of `inputs`.
     pub n_inputs: u32,
+    /// Number of `outputs`.
     pub n_outputs: u32,
+    /// Number of `params`.
     pub n_params: u32,
+    /// In any order.
     pub inputs: *const NestedInput,
     /// Names of the requested outputs; none = all.
     pub outputs: *const Str,
+    /// For the model.
     pub params: *const Param,
+    /// Zeros.
     pub reserved: [u64; 4],
 }
 
@@ -68,9 +81,13 @@ pub struct NestedRequest {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct NestedOutput {
+    /// As the model's configuration calls it.
     pub name: Str,
+    /// One of [`super::types::dtype`].
     pub dtype: u32,
+    /// Number of dimensions.
     pub rank: u32,
+    /// Batch dimension first when the model batches.
     pub shape: *const i64,
     /// In CPU memory.
     pub data: Buf,
@@ -80,19 +97,25 @@ pub struct NestedOutput {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct NestedResponse {
+    /// `sizeof`, as its maker was built.
     pub size: u64,
     /// Why the request failed; borrowed. An error is the last response.
     pub error: *const Error,
     /// In requested order. The last response of a decoupled model may have none.
     pub outputs: *const NestedOutput,
+    /// Of the response.
     pub params: *const Param,
+    /// Number of `outputs`.
     pub n_outputs: u32,
+    /// Number of `params`.
     pub n_params: u32,
     /// Not 0: the handler is not called again.
     pub last: u32,
+    /// Zero.
     pub pad: u32,
     /// The version that has executed the request; below 0 when none has.
     pub version: i64,
+    /// Zeros.
     pub reserved: [u64; 3],
 }
 
@@ -100,7 +123,9 @@ pub struct NestedResponse {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct NestedHandler {
+    /// Called once for each response.
     pub func: unsafe extern "C" fn(user: *mut u8, response: *const NestedResponse),
+    /// Passed to `func`.
     pub user: *mut u8,
 }
 
@@ -108,6 +133,7 @@ pub struct NestedHandler {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ModelStatus {
+    /// `sizeof`, as its maker was built.
     pub size: u64,
     /// The version that a request would reach, 0 if none serves.
     pub version: i64,
@@ -115,6 +141,7 @@ pub struct ModelStatus {
     pub ready: u32,
     /// Not 0: a request gets any number of responses.
     pub decoupled: u32,
+    /// Zeros.
     pub reserved: [u64; 4],
 }
 

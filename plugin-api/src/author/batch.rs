@@ -21,6 +21,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
+    /// The requests, in the order of their rows.
     pub fn requests(&self) -> impl ExactSizeIterator<Item = Request<'a>> {
         let host = self.host;
         self.requests.iter().zip(self.states).map(move |(raw, state)| {
@@ -34,6 +35,7 @@ impl<'a> Batch<'a> {
         self.requests.len()
     }
 
+    /// Whether there is no request.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -70,21 +72,25 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// The execution begins now. What is not marked, the host measures around `execute`.
     pub fn mark_exec_start(&self) {
         // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).exec_start_ns = self.now_ns() }
     }
 
+    /// Inputs are ready now.
     pub fn mark_compute_start(&self) {
         // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).compute_start_ns = self.now_ns() }
     }
 
+    /// Outputs begin to be written now.
     pub fn mark_compute_end(&self) {
         // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).compute_end_ns = self.now_ns() }
     }
 
+    /// Outputs are written now.
     pub fn mark_exec_end(&self) {
         // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).exec_end_ns = self.now_ns() }

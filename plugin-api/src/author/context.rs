@@ -68,6 +68,7 @@ impl BackendContext {
         unsafe { Params::new(self.settings) }
     }
 
+    /// The text of one of them.
     pub fn setting(&self, key: &str) -> Option<&str> {
         self.settings().text(key)
     }
@@ -98,10 +99,12 @@ impl ModelContext {
         unsafe { ModelContext { raw: &*raw, scope: Scope::new(host, (*raw).scope) } }
     }
 
+    /// Name of the model.
     pub fn name(&self) -> &str {
         self.text(self.raw.name)
     }
 
+    /// Number of the version, which is the name of its directory.
     pub fn version(&self) -> i64 {
         self.raw.version
     }
@@ -138,6 +141,7 @@ impl ModelContext {
         unsafe { Params::new(as_slice(self.raw.settings, self.raw.n_settings.into())) }
     }
 
+    /// A server-wide setting as text: `--backend-config=NAME,key=value`.
     pub fn setting(&self, key: &str) -> Option<&str> {
         self.settings().text(key)
     }
@@ -148,6 +152,7 @@ impl ModelContext {
         unsafe { Params::new(as_slice(self.raw.params, self.raw.n_params.into())) }
     }
 
+    /// A parameter of the model as text.
     pub fn parameter(&self, key: &str) -> Option<&str> {
         self.parameters().text(key)
     }
@@ -157,10 +162,12 @@ impl ModelContext {
         self.parameters().get(key)
     }
 
+    /// Inputs in the order of the configuration.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = TensorDecl<'_>> {
         self.tensors(self.raw.inputs, self.raw.n_inputs)
     }
 
+    /// Outputs in the order of the configuration.
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = TensorDecl<'_>> {
         self.tensors(self.raw.outputs, self.raw.n_outputs)
     }
@@ -229,11 +236,13 @@ pub struct TensorDecl<'a> {
 }
 
 impl<'a> TensorDecl<'a> {
+    /// As clients and the configuration call it.
     pub fn name(self) -> &'a str {
         // SAFETY: part of a descriptor that is valid for `'a`.
         unsafe { as_text(self.raw.name) }
     }
 
+    /// Type of the elements.
     pub fn dtype(self) -> Dtype {
         Dtype::from_abi(self.raw.dtype)
     }
@@ -269,7 +278,9 @@ impl<'a> TensorDecl<'a> {
 /// Where an instance runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
+    /// On the CPU.
     Cpu,
+    /// On a GPU.
     Gpu,
     /// The model decides.
     Model,
@@ -289,16 +300,19 @@ impl InstanceContext {
         unsafe { InstanceContext { raw: &*raw, scope: Scope::new(host, (*raw).scope) } }
     }
 
+    /// Name of the instance, for logs.
     pub fn name(&self) -> &str {
         // SAFETY: the descriptor is valid as long as `self`.
         unsafe { as_text(self.raw.name) }
     }
 
+    /// `{"NAME":{"cpu-cores":"0-3"}}`: the host policy of the instance group, with its settings.
     pub fn host_policy_json(&self) -> &str {
         // SAFETY: the descriptor is valid as long as `self`.
         unsafe { as_text(self.raw.host_policy_json) }
     }
 
+    /// Where the instance executes.
     pub fn kind(&self) -> Kind {
         match self.raw.kind {
             instance_kind::GPU => Kind::Gpu,
@@ -317,6 +331,7 @@ impl InstanceContext {
         (self.raw.device_id >= 0).then_some(self.raw.device_id)
     }
 
+    /// UUID of the GPU; zeros on the CPU.
     pub fn device_uuid(&self) -> [u8; 16] {
         self.raw.device_uuid
     }
@@ -337,6 +352,7 @@ impl InstanceContext {
         self.raw.threads.max(1) as usize
     }
 
+    /// The memory node of the host policy; `None`: any.
     pub fn numa_node(&self) -> Option<i32> {
         (self.raw.numa_node >= 0).then_some(self.raw.numa_node)
     }
@@ -352,6 +368,7 @@ impl InstanceContext {
         [self.raw.cu_context, self.raw.cu_stream, self.raw.cu_copy_in, self.raw.cu_copy_out]
     }
 
+    /// Names of `instance_group.profile`.
     pub fn profiles(&self) -> impl ExactSizeIterator<Item = &str> {
         // SAFETY: the descriptor is valid as long as `self`.
         let all: &[Str] = unsafe { as_slice(self.raw.profiles, self.raw.n_profiles.into()) };
@@ -412,6 +429,7 @@ impl From<Option<ConfigPatch>> for Completion {
 pub enum ConfigPatch {
     /// A serialized `ModelConfig` with the fields to add.
     Protobuf(Vec<u8>),
+    /// The same as JSON.
     Json(String),
     /// Protobuf text, as in `config.pbtxt`.
     Text(String),

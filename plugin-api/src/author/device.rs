@@ -29,6 +29,7 @@ impl Stream {
         Stream(raw)
     }
 
+    /// The driver's handle, a `CUstream`.
     pub fn as_raw(self) -> *mut u8 {
         self.0
     }
@@ -166,6 +167,7 @@ impl Event {
         unsafe { Error::take(self.host, (self.extension.event_wait)(self.raw, stream.0)) }
     }
 
+    /// Whether the event is reached. Does not block.
     pub fn is_reached(&self) -> Result<bool, Error> {
         let mut reached = 0;
         // SAFETY: the event is valid, the pointer is that of a local variable.
@@ -265,18 +267,22 @@ impl Scope {
 }
 
 impl HostMemory {
+    /// The first byte; of GPU memory, an address of the device.
     pub fn as_ptr(&self) -> *mut u8 {
         self.buf.ptr
     }
 
+    /// Bytes.
     pub fn len(&self) -> usize {
         self.buf.bytes as usize
     }
 
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.buf.bytes == 0
     }
 
+    /// Type of the memory, and its device.
     pub fn memory(&self) -> Memory {
         self.buf.memory
     }

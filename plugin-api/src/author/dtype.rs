@@ -9,24 +9,38 @@ use std::fmt;
 pub enum Dtype {
     /// Also for unknown numbers.
     Invalid = dtype::INVALID,
+    /// One byte: 0 or 1.
     Bool = dtype::BOOL,
+    /// 8 bits, unsigned.
     Uint8 = dtype::UINT8,
+    /// 16 bits, unsigned.
     Uint16 = dtype::UINT16,
+    /// 32 bits, unsigned.
     Uint32 = dtype::UINT32,
+    /// 64 bits, unsigned.
     Uint64 = dtype::UINT64,
+    /// 8 bits, signed.
     Int8 = dtype::INT8,
+    /// 16 bits, signed.
     Int16 = dtype::INT16,
+    /// 32 bits, signed.
     Int32 = dtype::INT32,
+    /// 64 bits, signed.
     Int64 = dtype::INT64,
+    /// IEEE 754, 16 bits.
     Fp16 = dtype::FP16,
+    /// IEEE 754, 32 bits.
     Fp32 = dtype::FP32,
+    /// IEEE 754, 64 bits.
     Fp64 = dtype::FP64,
     /// Each element is a little-endian u32 byte count and that many bytes.
     String = dtype::STRING,
+    /// The upper half of an FP32.
     Bf16 = dtype::BF16,
 }
 
 impl Dtype {
+    /// The type of a number of [`crate::abi::types::dtype`]; unknown numbers are `Invalid`.
     pub fn from_abi(number: u32) -> Dtype {
         match number {
             dtype::BOOL => Dtype::Bool,
@@ -47,6 +61,7 @@ impl Dtype {
         }
     }
 
+    /// Its number in [`crate::abi::types::dtype`].
     pub fn to_abi(self) -> u32 {
         self as u32
     }

@@ -9,18 +9,31 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Code {
+    /// None of the others.
     Unknown = code::UNKNOWN,
+    /// A defect of the server or the backend.
     Internal = code::INTERNAL,
+    /// There is no such thing.
     NotFound = code::NOT_FOUND,
+    /// The request or the configuration is wrong.
     Invalid = code::INVALID,
+    /// Not now: the model or the server is starting or ending.
     Unavailable = code::UNAVAILABLE,
+    /// This backend or host cannot do it.
     Unsupported = code::UNSUPPORTED,
+    /// There is one already.
     Exists = code::EXISTS,
+    /// The client or the host no longer wants it.
     Cancelled = code::CANCELLED,
+    /// Its time has passed.
     Deadline = code::DEADLINE,
+    /// A limit is reached: memory, queue or stream.
     Exhausted = code::EXHAUSTED,
+    /// The GPU can execute nothing any more.
     DeviceLost = code::DEVICE_LOST,
+    /// The caller may not do it.
     Permission = code::PERMISSION,
+    /// It was interrupted and may be tried again.
     Aborted = code::ABORTED,
 }
 
@@ -44,6 +57,7 @@ impl Code {
         }
     }
 
+    /// Its number in [`crate::abi::types::code`].
     pub fn to_abi(self) -> u32 {
         self as u32
     }
@@ -59,6 +73,7 @@ pub struct Error {
 
 macro_rules! by_code {
     ($($name:ident $code:ident,)*) => { $(
+        /// An error of this code.
         pub fn $name(text: impl fmt::Display) -> Error {
             Error::new(Code::$code, text)
         }
@@ -66,6 +81,7 @@ macro_rules! by_code {
 }
 
 impl Error {
+    /// An error without flags. Clients see the text.
     pub fn new(code: Code, text: impl fmt::Display) -> Error {
         Error { code, flags: 0, text: text.to_string() }
     }
@@ -109,14 +125,17 @@ impl Error {
         self
     }
 
+    /// Its class.
     pub fn code(&self) -> Code {
         self.code
     }
 
+    /// Bits of [`crate::abi::types::error_flags`].
     pub fn flags(&self) -> u32 {
         self.flags
     }
 
+    /// What clients see.
     pub fn text(&self) -> &str {
         &self.text
     }

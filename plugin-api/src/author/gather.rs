@@ -20,10 +20,12 @@ pub struct GatheredTensor<'a> {
 }
 
 impl<'a> GatheredTensor<'a> {
+    /// As clients and the configuration call it.
     pub fn name(&self) -> &'a str {
         self.name
     }
 
+    /// Type of the elements.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -33,6 +35,7 @@ impl<'a> GatheredTensor<'a> {
         &self.shape
     }
 
+    /// All elements, row-major in the machine's byte order; strings as in a request.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -55,11 +55,13 @@ impl InferenceRequest {
         Self { model: model.to_owned(), ..Self::default() }
     }
 
+    /// To this version, instead of the one that clients reach without a number.
     pub fn version(mut self, version: i64) -> Self {
         self.version = Some(version);
         self
     }
 
+    /// With this id, for logs.
     pub fn id(mut self, id: &str) -> Self {
         id.clone_into(&mut self.id);
         self
@@ -115,6 +117,7 @@ impl InferenceRequest {
         self
     }
 
+    /// With a parameter for the model.
     pub fn param<'v>(mut self, key: &str, value: impl Into<Value<'v>>) -> Self {
         let value = match value.into() {
             Value::Text(text) => OwnedParam::Text(text.to_owned()),

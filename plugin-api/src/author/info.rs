@@ -14,21 +14,27 @@ use crate::abi::types::{Str, memory_type};
 /// configuration names none (empty = models need no file).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Platform {
+    /// As in `platform:` of a model configuration.
     pub name: &'static str,
+    /// File or directory of its models when the configuration names none.
     pub default_file: &'static str,
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreferredGroup {
+    /// Where the instances execute.
     pub kind: Kind,
+    /// Number of instances on each device of that kind.
     pub count: u32,
 }
 
 /// Name and version of an extension; see [`crate::abi::extensions`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extension {
+    /// One of the names in [`crate::abi::extensions`].
     pub name: &'static str,
+    /// The oldest that will do.
     pub version: u32,
 }
 
@@ -38,7 +44,9 @@ pub struct Extension {
 pub struct BackendInfo {
     /// As in `backend:` of a model configuration.
     pub name: &'static str,
+    /// Of the backend, for logs and the list of backends.
     pub version: &'static str,
+    /// What models may name instead of the backend.
     pub platforms: &'static [Platform],
     /// Extensions of the host without which the backend cannot run: a host that lacks one refuses
     /// to load it.
@@ -58,10 +66,12 @@ pub struct BackendInfo {
     pub stack_kib: u32,
     /// Bit sets of [`crate::abi::types::memory_type`] for inputs and outputs.
     pub input_memory_types: u32,
+    /// Bit set of [`crate::abi::types::memory_type`] of what it writes.
     pub output_memory_types: u32,
     /// Kinds of instance that it opens; [`Backend::instance_kinds`](super::Backend::instance_kinds)
     /// says which of them it opens on this machine.
     pub instance_kinds: &'static [Kind],
+    /// Instances where the configuration names no kind or no count, in the order of preference.
     pub preferred: &'static [PreferredGroup],
 }
 

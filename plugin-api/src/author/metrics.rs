@@ -160,10 +160,12 @@ impl Metric {
 pub struct Counter(Metric);
 
 impl Counter {
+    /// Adds a value that is not below 0.
     pub fn add(&self, value: f64) {
         self.0.put(value);
     }
 
+    /// The sum so far.
     pub fn get(&self) -> f64 {
         self.0.get()
     }
@@ -174,10 +176,12 @@ impl Counter {
 pub struct Gauge(Metric);
 
 impl Gauge {
+    /// Replaces the value.
     pub fn set(&self, value: f64) {
         self.0.put(value);
     }
 
+    /// The value.
     pub fn get(&self) -> f64 {
         self.0.get()
     }

@@ -61,11 +61,13 @@ use std::sync::Arc;
 /// A framework, from which models are opened; shared by threads, and open until its last model is
 /// closed.
 pub trait Backend: Sized + Send + Sync + 'static {
+    /// What it opens.
     type Model: Model<Backend = Self>;
 
     /// What the library says of itself before anything is open.
     const INFO: BackendInfo;
 
+    /// Opens the backend, with the first model that uses it. An error fails that load.
     fn open(context: &BackendContext) -> Result<Self, Error>;
 
     /// The framework and its version, for operators: "ONNX Runtime 1.31.1". Called after `open`.
@@ -102,14 +104,18 @@ pub trait Backend: Sized + Send + Sync + 'static {
 
 /// One version of a model: what its instances share.
 pub trait Model: Sized + Send + Sync + 'static {
+    /// Whose models they are.
     type Backend: Backend<Model = Self>;
+    /// What executes its batches.
     type Instance: Instance<Model = Self>;
 
+    /// Opens a version. An error fails its load; its text goes to the operator.
     fn open(backend: &Arc<Self::Backend>, context: &ModelContext) -> Result<Self, Error>;
 }
 
 /// Executes batches. It is opened, used and dropped on one thread, so it need not be `Send`.
 pub trait Instance: Sized + 'static {
+    /// Whose instances they are.
     type Model: Model<Instance = Self>;
 
     /// Whether the host may execute the instance on threads other than its own, one at a time; it
@@ -117,6 +123,7 @@ pub trait Instance: Sized + 'static {
     /// microseconds on the thread that read the request, which saves two context switches.
     const ANY_THREAD: AnyThread<Self> = AnyThread::NO;
 
+    /// Opens an instance on its thread. An error fails the load of the version.
     fn open(model: &Arc<Self::Model>, context: &InstanceContext) -> Result<Self, Error>;
 
     /// Finishes every request of the batch, now or (see [`Request::detach`]) later.
@@ -143,6 +150,7 @@ pub trait Instance: Sized + 'static {
 pub struct AnyThread<I>(bool, PhantomData<fn(I)>);
 
 impl<I> AnyThread<I> {
+    /// Only the thread of the instance executes it.
     pub const NO: Self = Self(false, PhantomData);
 
     pub(crate) const fn allowed(&self) -> bool {
@@ -151,6 +159,7 @@ impl<I> AnyThread<I> {
 }
 
 impl<I: Send> AnyThread<I> {
+    /// Any thread may execute it, one at a time.
     pub const YES: Self = Self(true, PhantomData);
 }
 

@@ -22,6 +22,7 @@ impl<'a> ModelProbe<'a> {
         self.text(self.0.name)
     }
 
+    /// Number of the version.
     pub fn version(self) -> i64 {
         self.0.version
     }
@@ -59,6 +60,7 @@ impl<'a> ModelProbe<'a> {
 /// A file or directory of a [`ModelProbe`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirEntry<'a> {
+    /// Name without directories.
     pub name: &'a str,
     /// A directory, or a link to one.
     pub is_dir: bool,

@@ -50,11 +50,13 @@ impl<'a> Request<'a> {
         self.raw.batch_size as usize
     }
 
+    /// Inputs in the order of the configuration, then those that the host adds.
     pub fn inputs(self) -> impl ExactSizeIterator<Item = Tensor<'a>> {
         // SAFETY: the request and its inputs are valid for `'a`.
         self.raw_inputs().iter().map(|raw| unsafe { Tensor::new(raw) })
     }
 
+    /// The input of that name, unless the request omits it.
     pub fn input(self, name: &str) -> Option<Tensor<'a>> {
         // SAFETY: the host keeps the names of the inputs valid for `'a`.
         let named = |raw: &&abi::types::Tensor| unsafe { as_bytes(raw.name.p, raw.name.n) } == name.as_bytes();
@@ -72,16 +74,19 @@ impl<'a> Request<'a> {
         self.requested().iter().map(RequestedOutput)
     }
 
+    /// Whether a response should have the output.
     pub fn output_requested(self, name: &str) -> bool {
         // SAFETY: the request is valid for `'a`.
         unsafe { contains_output(self.requested(), name) }
     }
 
+    /// Parameters that the client gave.
     pub fn params(self) -> Params<'a> {
         // SAFETY: the request is valid for `'a`.
         unsafe { Params::new(as_slice(self.raw.params, self.raw.n_params.into())) }
     }
 
+    /// A parameter that the client gave.
     pub fn param(self, key: &str) -> Option<Value<'a>> {
         self.params().get(key)
     }
@@ -97,10 +102,12 @@ impl<'a> Request<'a> {
         unsafe { as_text(self.raw.correlation_id_string) }
     }
 
+    /// The first request of its sequence.
     pub fn sequence_start(self) -> bool {
         self.raw.flags & request_flags::SEQUENCE_START != 0
     }
 
+    /// The last request of its sequence.
     pub fn sequence_end(self) -> bool {
         self.raw.flags & request_flags::SEQUENCE_END != 0
     }
@@ -115,18 +122,22 @@ impl<'a> Request<'a> {
         self.raw.flags & request_flags::STREAMING != 0
     }
 
+    /// Level, 1 is the highest; 0 is the model's default.
     pub fn priority(self) -> u64 {
         self.raw.priority
     }
 
+    /// When the request had arrived, in nanoseconds of CLOCK_MONOTONIC.
     pub fn received_ns(self) -> u64 {
         self.raw.received_ns
     }
 
+    /// When it entered the queue, in nanoseconds of CLOCK_MONOTONIC.
     pub fn queued_ns(self) -> u64 {
         self.raw.queued_ns
     }
 
+    /// When the client stops waiting, in nanoseconds of CLOCK_MONOTONIC.
     pub fn deadline_ns(self) -> Option<u64> {
         (self.raw.deadline_ns != 0).then_some(self.raw.deadline_ns)
     }
@@ -190,6 +201,7 @@ impl<'a> Request<'a> {
 pub struct RequestedOutput<'a>(&'a abi::request::RequestedOutput);
 
 impl<'a> RequestedOutput<'a> {
+    /// As clients and the configuration call it.
     pub fn name(self) -> &'a str {
         // SAFETY: part of a request that is valid for `'a`.
         unsafe { as_text(self.0.name) }

@@ -151,19 +151,23 @@ impl Responder {
         })
     }
 
+    /// The id that the client gave; may be empty.
     pub fn id(&self) -> &str {
         &self.id
     }
 
+    /// Rows of the request, 1 for a model without batch dimension.
     pub fn batch_size(&self) -> usize {
         self.batch_size
     }
 
+    /// Whether a response should have the output.
     pub fn output_requested(&self, name: &str) -> bool {
         // SAFETY: the names are owned by this value.
         unsafe { contains_output(&self.requested, name) }
     }
 
+    /// Whether the client or the host no longer wants a response.
     pub fn is_cancelled(&self) -> bool {
         // SAFETY: valid as long as the responder.
         unsafe { is_word_set(self.cancelled) }

@@ -42,6 +42,7 @@ impl<'a> Response<'a> {
         Ok(Response { host, raw, state, requested })
     }
 
+    /// Whether the response should have the output.
     pub fn output_requested(&self, name: &str) -> bool {
         // SAFETY: the names are valid for `'a`.
         unsafe { contains_output(self.requested, name) }

@@ -83,21 +83,25 @@ impl Scope {
         });
     }
 
+    /// Writes an error to the log.
     #[track_caller]
     pub fn error(&self, text: fmt::Arguments<'_>) {
         self.at(level::ERROR, Location::caller(), text);
     }
 
+    /// Writes a warning to the log.
     #[track_caller]
     pub fn warning(&self, text: fmt::Arguments<'_>) {
         self.at(level::WARNING, Location::caller(), text);
     }
 
+    /// Writes a line of information to the log.
     #[track_caller]
     pub fn info(&self, text: fmt::Arguments<'_>) {
         self.at(level::INFO, Location::caller(), text);
     }
 
+    /// Writes a line to the verbose log.
     #[track_caller]
     pub fn verbose(&self, text: fmt::Arguments<'_>) {
         self.at(level::VERBOSE, Location::caller(), text);

@@ -17,6 +17,7 @@ impl<'a> Tensor<'a> {
         Tensor(raw)
     }
 
+    /// As clients and the configuration call it.
     pub fn name(self) -> &'a str {
         // SAFETY: by the promise of `new`.
         unsafe { as_text(self.0.name) }
@@ -27,6 +28,7 @@ impl<'a> Tensor<'a> {
         (self.0.index != u32::MAX).then_some(self.0.index as usize)
     }
 
+    /// Type of the elements.
     pub fn dtype(self) -> Dtype {
         Dtype::from_abi(self.0.dtype)
     }

@@ -9,11 +9,17 @@ use std::ptr;
 /// The value of a parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value<'a> {
+    /// UTF-8.
     Text(&'a str),
+    /// A signed number.
     Int(i64),
+    /// An unsigned number.
     Uint(u64),
+    /// Yes or no.
     Bool(bool),
+    /// A floating-point number.
     Double(f64),
+    /// Any bytes.
     Bytes(&'a [u8]),
 }
 
@@ -127,10 +133,12 @@ impl<'a> Params<'a> {
         Params(raw)
     }
 
+    /// Number of parameters.
     pub fn len(self) -> usize {
         self.0.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -141,12 +149,14 @@ impl<'a> Params<'a> {
         self.0.iter().filter_map(|p| Some((unsafe { as_text(p.key) }, to_value(p)?)))
     }
 
+    /// The value of a key.
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         // SAFETY: by the promise of `new`.
         let found = |p: &&Param| unsafe { as_bytes(p.key.p, p.key.n) } == key.as_bytes();
         self.0.iter().find(found).and_then(to_value)
     }
 
+    /// The value of a key that is text.
     pub fn text(self, key: &str) -> Option<&'a str> {
         self.get(key)?.text()
     }

@@ -12,6 +12,7 @@ use std::process::Command;
 pub struct SeededNumbers(u64);
 
 impl SeededNumbers {
+    /// Equal seeds give equal files.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

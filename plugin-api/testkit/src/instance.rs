@@ -24,7 +24,9 @@ use trtserver_plugin_api::abi::types::{self, InstanceHandle};
 /// What became of a request.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// In the order in which they were sent.
     pub responses: Vec<Response>,
+    /// How the request ended.
     pub result: Result<(), Failure>,
     /// A requested output that a response lacked.
     pub missing: Option<String>,

@@ -55,6 +55,8 @@
 //! The host is one per process, so tests in one process take turns: [`Session::start`] waits for
 //! its turn.
 
+#![warn(missing_docs)]
+
 mod backend; // backends and models
 pub mod damaged_files;
 mod host; // the host table
@@ -105,6 +107,7 @@ pub struct Counts {
     pub allocations: usize,
 }
 
+/// What the host holds now, and how often its entries were called.
 pub fn counts() -> Counts {
     let state = lock_state();
     Counts { allocations: state.allocations.len(), ..state.counts }
@@ -197,6 +200,7 @@ impl Session {
         self.log().iter().any(|(_, record)| record.contains(text))
     }
 
+    /// The metrics of the backend, its models and instances that are open.
     pub fn metrics(&self) -> Vec<Metric> {
         self.scopes(|scope| scope.metrics.clone())
     }
@@ -224,10 +228,12 @@ impl std::error::Error for Failure {}
 
 /// A number that tensors contain.
 pub trait Number: Copy {
+    /// Appends the bytes, little-endian.
     fn put(self, to: &mut Vec<u8>);
     /// # Panics
     /// `from` is not of this number's size.
     fn get(from: &[u8]) -> Self;
+    /// Bytes of a number.
     const SIZE: usize;
 }
 

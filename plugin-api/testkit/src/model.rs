@@ -11,6 +11,7 @@ use trtserver_plugin_api::author::Dtype;
 /// A tensor as the model configuration declares it.
 #[derive(Clone, Debug, Default)]
 pub struct TensorSpec {
+    /// As clients and the configuration call it.
     pub name: String,
     /// One of `abi::types::dtype`.
     pub dtype: u32,
@@ -23,10 +24,12 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
+    /// A tensor that the configuration does not reshape.
     pub fn new(name: &str, dtype: u32, dims: &[i64]) -> Self {
         Self::reshaped(name, dtype, dims, dims)
     }
 
+    /// A tensor that has other dimensions for the model than for clients.
     pub fn reshaped(name: &str, dtype: u32, dims: &[i64], model_dims: &[i64]) -> Self {
         let (dims, model_dims) = (dims.to_vec(), model_dims.to_vec());
         Self { name: name.to_owned(), dtype, dims, model_dims, flags: 0 }
@@ -36,28 +39,42 @@ impl TensorSpec {
 /// One version of a model.
 #[derive(Clone, Debug)]
 pub struct ModelSpec {
+    /// Of the model.
     pub name: String,
+    /// Number of the version.
     pub version: i64,
+    /// The model's directory.
     pub dir: String,
+    /// The version's directory.
     pub version_dir: String,
+    /// Model file or directory inside `version_dir`.
     pub file: String,
     /// The serialized `ModelConfig`, and the same as JSON.
     pub config_pb: Vec<u8>,
+    /// The effective `ModelConfig` as JSON.
     pub config_json: String,
+    /// Keys and values of the model's parameters.
     pub parameters: Vec<(String, String)>,
+    /// Rows; 0 = tensors have no batch dimension.
     pub max_batch_size: i32,
+    /// In the order of the configuration.
     pub inputs: Vec<TensorSpec>,
+    /// In the order of the configuration.
     pub outputs: Vec<TensorSpec>,
     /// States of sequences that the model writes; not in the descriptor's outputs.
     pub states: Vec<TensorSpec>,
+    /// `optimization.graph.level`; 0 when unset.
     pub graph_level: i32,
+    /// Number of instances that the host says that it will open.
     pub instances: u32,
+    /// Threads that the framework may use for each instance.
     pub threads: u32,
     /// Outputs are not checked, for models that produce what they do not declare.
     pub accepts_any_output: bool,
 }
 
 impl ModelSpec {
+    /// Version 1 of a model without tensors, parameters and batches.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -79,21 +96,25 @@ impl ModelSpec {
         }
     }
 
+    /// With this maximum; 0 = tensors have no batch dimension.
     pub fn max_batch_size(mut self, rows: i32) -> Self {
         self.max_batch_size = rows;
         self
     }
 
+    /// With one more input.
     pub fn input(mut self, name: &str, dtype: u32, dims: &[i64]) -> Self {
         self.inputs.push(TensorSpec::new(name, dtype, dims));
         self
     }
 
+    /// With one more output.
     pub fn output(mut self, name: &str, dtype: u32, dims: &[i64]) -> Self {
         self.outputs.push(TensorSpec::new(name, dtype, dims));
         self
     }
 
+    /// With one more parameter.
     pub fn parameter(mut self, key: &str, value: &str) -> Self {
         self.parameters.push((key.to_owned(), value.to_owned()));
         self
@@ -168,9 +189,11 @@ pub(crate) fn element_count(shape: &[i64]) -> Option<usize> {
 pub struct InstanceSpec {
     /// One of `abi::descriptors::instance_kind`.
     pub kind: u32,
+    /// Number among the model's instances, from 0.
     pub ordinal: u32,
     /// -1 for a CPU instance.
     pub device_id: i32,
+    /// Threads that the framework may use for this instance.
     pub threads: u32,
 }
 

@@ -11,13 +11,16 @@ use std::time::Duration;
 pub struct Violation {
     /// As `trtserver plugin check` lists it, e.g. `output.bounds`.
     pub promise: &'static str,
+    /// What was expected and what was found.
     pub text: String,
 }
 
 /// Receives each violation at once, and the name of each promise when it is first exercised.
 #[derive(Clone, Copy)]
 pub struct Observer {
+    /// Called with each violation.
     pub violation: fn(&Violation),
+    /// Called with the name of each promise when it is first exercised.
     pub exercised: fn(&'static str),
 }
 

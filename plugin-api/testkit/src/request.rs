@@ -17,9 +17,11 @@ use trtserver_plugin_api::abi::types::{Buf, Memory, Tensor};
 /// An input as the model sees it.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
+    /// As the model's configuration calls it.
     pub name: String,
     /// One of `abi::types::dtype`.
     pub dtype: u32,
+    /// With the batch dimension, if the model has one.
     pub shape: Vec<i64>,
     /// The contents, in one or more pieces.
     pub parts: Vec<Vec<u8>>,
@@ -30,11 +32,15 @@ pub struct Input {
 /// A request for [`Instance::execute`](crate::Instance::execute).
 #[derive(Clone, Debug, Default)]
 pub struct Request {
+    /// For logs; may be empty.
     pub id: String,
     /// Rows, 1 for a model without batch dimension.
     pub batch_size: u32,
+    /// In the order in which the backend sees them.
     pub inputs: Vec<Input>,
+    /// Names of the requested outputs.
     pub requested_outputs: Vec<String>,
+    /// Keys and values, of kind STRING.
     pub params: Vec<(String, String)>,
     /// 0 = not of a sequence.
     pub correlation_id: u64,
@@ -50,14 +56,17 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request of that many rows, without inputs.
     pub fn new(batch_size: u32) -> Self {
         Self { batch_size, ..Self::default() }
     }
 
+    /// With one more input, whose contents are one block.
     pub fn input(self, name: &str, dtype: u32, shape: &[i64], data: &[u8]) -> Self {
         self.input_parts(name, dtype, shape, &[data])
     }
 
+    /// With one more input, whose contents are in pieces.
     pub fn input_parts(mut self, name: &str, dtype: u32, shape: &[i64], parts: &[&[u8]]) -> Self {
         let parts = parts.iter().map(|part| part.to_vec()).collect();
         let (name, shape) = (name.to_owned(), shape.to_vec());
@@ -65,20 +74,24 @@ impl Request {
         self
     }
 
+    /// Requests one more output.
     pub fn request_output(mut self, name: &str) -> Self {
         self.requested_outputs.push(name.to_owned());
         self
     }
 
+    /// With one more parameter.
     pub fn param(mut self, key: &str, value: &str) -> Self {
         self.params.push((key.to_owned(), value.to_owned()));
         self
     }
 
+    /// Cancelled before it is executed.
     pub fn cancelled(self) -> Self {
         Self { cancelled: true, ..self }
     }
 
+    /// Whose outputs are not a violation if they do not fit the model.
     pub fn unchecked(self) -> Self {
         Self { unchecked: true, ..self }
     }
@@ -87,6 +100,7 @@ impl Request {
 /// Where inputs are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
+    /// One part, aligned as well as the host can.
     #[default]
     Ordinary,
     /// Aligned no more than the backend requires.

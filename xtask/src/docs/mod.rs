@@ -1,19 +1,32 @@
-//! `cargo xtask docs`: the book out of `docs/`, and the references of the Rust crates and the Python
-//! packages beside it, in `target/book/html`. Every link of the book must lead somewhere.
-//!
-//! mdBook is compiled on first use, by its own lock file; nothing else of this program needs it.
+//! `cargo xtask docs`: the book out of `docs/` with the reference of the C interfaces, and the
+//! references of the Rust crates and the Python packages beside it, in `target/book/html`. Every link
+//! of the book must lead somewhere.
 
+pub mod c_reference;
 mod html_links;
 mod stage;
 
+use crate::build;
 use crate::command::{Result, cargo, output, run, say};
 use crate::paths::Paths;
+use crate::program_wheel::ProgramWheel;
 use crate::python;
+use stage::{References, SourcePage};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MDBOOK: &str = "0.5.4";
+/// From a wheel, since building it takes minutes.
+const MDBOOK: ProgramWheel = ProgramWheel {
+    name: "mdbook",
+    version: "0.5.4",
+    requirements: "mdbook.txt",
+    platform: "manylinux_2_17",
+    megabytes: 5,
+    members: "name.endswith('.data/scripts/mdbook')",
+    directories: false,
+    program: "mdbook",
+};
 /// Crates that programs of others depend on, and the names of their libraries.
 const CRATES: [(&str, &str); 3] = [
     ("trtserver-plugin-api", "trtserver_plugin_api"),
@@ -26,51 +39,50 @@ const FIRST: &str = "docs/introduction.html";
 
 /// Builds everything, and checks the links.
 pub fn docs(paths: &Paths) -> Result<()> {
-    let mdbook = install_mdbook(paths)?;
-    let book = paths.target.join("book");
-    let references = references();
-    stage::stage(&paths.root, &book, &references)?;
-    run(Command::new(mdbook).arg("build").arg(&book), "the book cannot be built: see above")?;
-    let html = book.join("html");
-    write_redirect(&html)?;
+    let mut build = cargo();
+    build.args(["build", "-p", "trtserver-client-c"]).current_dir(&paths.root);
+    run(&mut build, "the Python packages call the client library")?;
+    let library = paths.target.join("debug/libtrtserver_client.so");
+    let html = write_book(paths, &library, &CRATES)?;
     build_rust_reference(paths, &html.join("api/rust"))?;
-    build_python_reference(paths, &html.join("api/python"))?;
     html_links::check(&html)?;
     say(format!("open {}", html.join("index.html").display()));
     Ok(())
 }
 
-/// Name and page of each reference, from the top of the book.
-fn references() -> Vec<(String, String)> {
-    let rust = CRATES
+/// What CI builds: everything but the reference of the Rust crates, for which dependencies would be
+/// compiled once more. Of these crates clippy checks that each public item has a comment.
+pub fn check(paths: &Paths) -> Result<()> {
+    let library = build::build(paths, true)?.join("lib/libtrtserver_client.so");
+    html_links::check(&write_book(paths, &library, &[])?)
+}
+
+/// Builds the book with the references of C and Python, and lists that of these crates.
+fn write_book(paths: &Paths, library: &Path, crates: &[(&str, &str)]) -> Result<PathBuf> {
+    let mdbook = MDBOOK.install(paths)?.join(MDBOOK.program);
+    let book = paths.target.join("book");
+    let c_pages = c_reference::pages(&paths.root)?.into_iter().map(|(page, text)| SourcePage {
+        title: page.title.to_owned(),
+        file: format!("docs/c-reference/{}.md", page.name),
+        text,
+    });
+    let references = References { pages: c_pages.collect(), beside: references(crates) };
+    stage::stage(&paths.root, &book, &references)?;
+    run(Command::new(mdbook).arg("build").arg(&book), "the book cannot be built: see above")?;
+    let html = book.join("html");
+    write_redirect(&html)?;
+    build_python_reference(paths, library, &html.join("api/python"))?;
+    Ok(html)
+}
+
+/// Name and page of each reference that is not a page of the book, from the top of the book.
+fn references(crates: &[(&str, &str)]) -> Vec<(String, String)> {
+    let rust = crates
+        .iter()
         .map(|(name, library)| (format!("Rust: {name}"), format!("api/rust/{library}/index.html")));
     let python = PACKAGES
         .map(|package| (format!("Python: {package}"), format!("api/python/{package}.html")));
-    rust.into_iter().chain(python).collect()
-}
-
-fn install_mdbook(paths: &Paths) -> Result<PathBuf> {
-    let folder = paths.target.join("tools");
-    let program = folder.join("bin/mdbook");
-    let is_there = || {
-        let version = Command::new(&program).arg("--version").output();
-        version.is_ok_and(|out| {
-            String::from_utf8_lossy(&out.stdout).trim() == format!("mdbook v{MDBOOK}")
-        })
-    };
-    if !is_there() {
-        say(format!("compiling mdBook {MDBOOK} into {} (minutes)", paths.short(&folder)));
-        let mut install = cargo();
-        install.args(["install", "mdbook", "--version", MDBOOK, "--locked", "--force"]);
-        install.args(["--no-default-features", "--features", "search", "--root"]).arg(&folder);
-        // Not with the flags and the lock file of this workspace.
-        install.env_remove("CARGO_TARGET_DIR").current_dir(std::env::temp_dir());
-        run(&mut install, "cargo xtask docs needs mdBook from crates.io")?;
-    }
-    match is_there() {
-        true => Ok(program),
-        false => Err(format!("{} is not mdBook {MDBOOK}", program.display())),
-    }
+    rust.chain(python).collect()
 }
 
 /// The first page of mdBook would have links as if it were in the top folder.
@@ -94,15 +106,12 @@ fn build_rust_reference(paths: &Paths, into: &Path) -> Result<()> {
     stage::copy_tree(&paths.target.join("doc"), into)
 }
 
-fn build_python_reference(paths: &Paths, into: &Path) -> Result<()> {
-    let mut build = cargo();
-    build.args(["build", "-p", "trtserver-client-c"]).current_dir(&paths.root);
-    run(&mut build, "the Python packages call the client library")?;
+fn build_python_reference(paths: &Paths, library: &Path, into: &Path) -> Result<()> {
     let python = python::environment(paths, &python::DOCS)?;
     let mut pdoc = Command::new(python);
     pdoc.args(["-m", "pdoc", "--docformat", "google", "-o"]).arg(into).args(PACKAGES);
     pdoc.env("PYTHONPATH", paths.root.join("clients/python"));
     pdoc.env("PYTHONDONTWRITEBYTECODE", "1");
-    pdoc.env("TRTSERVER_CLIENT_LIBRARY", paths.target.join("debug/libtrtserver_client.so"));
+    pdoc.env("TRTSERVER_CLIENT_LIBRARY", library);
     output(&mut pdoc, "the reference of the Python packages cannot be built: see above").map(drop)
 }

@@ -9,11 +9,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const BOOK: &str = "docs/book.toml";
+/// The page that lists the references.
+const REFERENCE: &str = "docs/api-reference.md";
 const PICTURES: [&str; 2] = ["svg", "png"];
 
-/// Writes the source of the book below `into`. `references` are names and addresses of what is
-/// built beside it.
-pub fn stage(root: &Path, into: &Path, references: &[(String, String)]) -> Result<()> {
+/// Pages that are not in `docs/`, and what is built beside the book.
+pub struct References {
+    pub pages: Vec<SourcePage>,
+    /// Names and addresses from the top of the book.
+    pub beside: Vec<(String, String)>,
+}
+
+/// A page that is made from sources.
+pub struct SourcePage {
+    pub title: String,
+    /// From the top of the book.
+    pub file: String,
+    /// Markdown.
+    pub text: String,
+}
+
+/// Writes the source of the book below `into`.
+pub fn stage(root: &Path, into: &Path, references: &References) -> Result<()> {
     crate::python::remove_dir(into)?;
     let source = into.join("src");
     let summary = read(&root.join(SUMMARY))?;
@@ -44,16 +61,20 @@ pub fn stage(root: &Path, into: &Path, references: &[(String, String)]) -> Resul
         }
     }
     let mut contents = from_top(&summary);
-    if !references.is_empty() {
-        contents.push_str("\n- [API reference](docs/api-reference.md)\n");
-        write(&source.join("docs/api-reference.md"), &reference_page(references))?;
+    contents.push_str(&format!("\n- [API reference]({REFERENCE})\n"));
+    for page in &references.pages {
+        contents.push_str(&format!("  - [{}]({})\n", page.title, page.file));
+        write(&source.join(&page.file), &page.text)?;
     }
+    write(&source.join(REFERENCE), &reference_page(references))?;
     write(&source.join("SUMMARY.md"), &contents)?;
     copy(&root.join(BOOK), &into.join("book.toml"))
 }
 
-fn reference_page(references: &[(String, String)]) -> String {
-    let lines = references.iter().map(|(name, address)| format!("- [{name}](../{address})\n"));
+fn reference_page(references: &References) -> String {
+    let pages = references.pages.iter().map(|page| (&page.title, &page.file));
+    let beside = references.beside.iter().map(|(name, address)| (name, address));
+    let lines = pages.chain(beside).map(|(name, address)| format!("- [{name}](../{address})\n"));
     let lines: String = lines.collect();
     format!("# API reference\n\nMade of the comments in the sources:\n\n{lines}")
 }

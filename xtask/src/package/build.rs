@@ -16,27 +16,34 @@ const GLIBC: &str = "2.28";
 /// Builds with zig's C compiler and linker, which know the symbols of each glibc release. Returns
 /// the install.
 pub fn build_release(paths: &Paths) -> Result<PathBuf> {
+    let directory = paths.target.join("package");
+    say("package: release build for old systems (ten minutes the first time)");
+    let packages: Vec<&str> = release_packages().collect();
+    let built = compile(paths, &paths.root, &directory, &packages)?;
+    let install = directory.join("install");
+    let _ = std::fs::remove_dir_all(&install);
+    install_build(paths, &built, &install, false)?;
+    Ok(install)
+}
+
+/// Compiles packages of the sources in `root` into `directory`. Returns where the programs are.
+pub fn compile(paths: &Paths, root: &Path, directory: &Path, packages: &[&str]) -> Result<PathBuf> {
     let interpreter = python::environment(paths, &python::PACKAGE)?;
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let directory = paths.target.join("package");
     let mut command = cargo();
-    command.current_dir(&paths.root).arg("zigbuild").arg("--release");
-    command.args(["--target", &format!("{target}.{GLIBC}")]).arg("--target-dir").arg(&directory);
-    for package in release_packages() {
+    command.current_dir(root).args(["zigbuild", "--release", "--locked"]);
+    command.args(["--target", &format!("{target}.{GLIBC}")]).arg("--target-dir").arg(directory);
+    for package in packages {
         command.args(["--package", package]);
     }
     command.env("PATH", path_with(&interpreter));
-    command.env("RUSTFLAGS", stable_paths(paths));
+    command.env("RUSTFLAGS", stable_paths(root, directory));
     // Only here: other builds would compile the program anew after each commit.
     if let Some(commit) = source_commit(paths) {
         command.env("TRTSERVER_COMMIT", commit);
     }
-    say("package: release build for old systems (ten minutes the first time)");
     run(&mut command, "the target is added with `rustup target add`")?;
-    let install = directory.join("install");
-    let _ = std::fs::remove_dir_all(&install);
-    install_build(paths, &directory.join(target).join("release"), &install, false)?;
-    Ok(install)
+    Ok(directory.join(target).join("release"))
 }
 
 /// Fails unless the wheel of the directory runs with the glibc that its name promises.
@@ -97,13 +104,17 @@ fn path_with(interpreter: &Path) -> std::ffi::OsString {
 
 /// Options that keep paths of this machine out of the programs, which would differ between two
 /// builds.
-fn stable_paths(paths: &Paths) -> String {
+fn stable_paths(root: &Path, directory: &Path) -> String {
     let home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
-    let cargo = home.map(|home| format!(" --remap-path-prefix={}=/cargo", home.display()));
-    let root = paths.root.display();
-    format!("--remap-path-prefix={root}=/trtserver{}", cargo.unwrap_or_default())
+    // The last one that fits counts.
+    let places = [(Some(root.to_owned()), "/trtserver"), (Some(directory.to_owned()), "/build")];
+    let places = places.into_iter().chain([(home, "/cargo")]);
+    let options = places.filter_map(|(place, name)| {
+        Some(format!("--remap-path-prefix={}={name}", place?.display()))
+    });
+    options.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //!     target/package/image/                                                 an OCI image layout
 //!
 //! Everything is packed from one install, and the same install gives the same bytes: entries are
-//! sorted, and their times and owners are fixed.
+//! sorted, and their times and owners are fixed. The same sources give the same install, wherever they
+//! are compiled (`two_builds`).
 
 mod archive;
 mod build;
@@ -19,6 +20,7 @@ mod sbom;
 mod server_wheel;
 mod tar_file;
 mod trial;
+mod two_builds;
 
 use crate::command::{Result, say};
 use crate::paths::Paths;
@@ -29,6 +31,7 @@ use std::path::{Path, PathBuf};
 pub const KINDS: [&str; 4] = ["wheel", "archive", "deb", "image"];
 pub use image::FRAMEWORKS;
 pub use trial::SUITE_NAMES;
+pub use two_builds::{compare_builds, package_names};
 
 /// What `cargo xtask package` makes.
 pub struct PackageOptions {

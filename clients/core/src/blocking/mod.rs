@@ -95,6 +95,8 @@ macro_rules! forward {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(
             $(#[$doc])*
+            #[doc = ""]
+            #[doc = "Runs the async method of this name to its end."]
             pub fn $name(&self $(, $argument: $type)*) -> crate::error::Result<$result> {
                 self.driver.run(self.inner.$name($($argument),*))
             }

@@ -124,11 +124,13 @@ impl Context {
         self.inner.client().url()
     }
 
+    /// The model as the context sees it.
     #[must_use]
     pub fn model(&self) -> &Arc<ServedModel> {
         self.inner.model()
     }
 
+    /// As [`Context::correlation_id`](crate::v1::Context::correlation_id).
     #[must_use]
     pub fn correlation_id(&self) -> u64 {
         self.inner.correlation_id()

@@ -18,7 +18,9 @@ use tokio_rustls::TlsConnector;
 /// The settings of TLS connections to one server, for rustls.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
+    /// Certificates, keys and protocols.
     pub config: Arc<ClientConfig>,
+    /// The name that the certificate must have.
     pub server_name: ServerName<'static>,
 }
 

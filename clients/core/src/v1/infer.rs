@@ -17,9 +17,11 @@ use trtserver_proto_wire::{put_bytes, put_number};
 /// A request whose header the caller made.
 #[derive(Clone, Debug, Default)]
 pub struct InferRequest {
+    /// Name of the model.
     pub model: String,
     /// Negative: the latest.
     pub version: i64,
+    /// As it is sent.
     pub header: InferRequestHeader,
     /// The slices of each input that is not in shared memory, in the order of the header.
     pub inputs: Vec<Vec<Bytes>>,
@@ -131,8 +133,11 @@ pub(super) struct OutgoingRequest<'a> {
 /// A response.
 #[derive(Clone, Debug, Default)]
 pub struct InferResponse {
+    /// The server's id.
     pub server_id: String,
+    /// The server's number of the request.
     pub request_id: u64,
+    /// As it was received.
     pub header: InferResponseHeader,
     /// The bytes of each output of the header, slices of the received response. Empty for classes
     /// and outputs in shared memory.

@@ -37,8 +37,11 @@ use trtserver_proto::v1::{
 /// Result of a call with the server's id and its number of the request.
 #[derive(Clone, Debug, Default)]
 pub struct Response<T> {
+    /// What was asked for.
     pub value: T,
+    /// The server's id.
     pub server_id: String,
+    /// The server's number of the request.
     pub request_id: u64,
 }
 
@@ -120,10 +123,12 @@ impl Client {
 
     client_methods!();
 
+    /// Whether the server is live. A server that answers that it is not is no error.
     pub async fn is_live(&self) -> Result<Response<bool>> {
         self.health("live").await
     }
 
+    /// Whether the server is ready for requests, likewise.
     pub async fn is_ready(&self) -> Result<Response<bool>> {
         self.health("ready").await
     }
@@ -153,10 +158,12 @@ impl Client {
         Ok(status)
     }
 
+    /// Starts the server's CUDA profiler.
     pub async fn start_profile(&self) -> Result<Response<()>> {
         self.profile("start").await
     }
 
+    /// Stops the server's CUDA profiler.
     pub async fn stop_profile(&self) -> Result<Response<()>> {
         self.profile("stop").await
     }
@@ -168,6 +175,7 @@ impl Client {
         }
     }
 
+    /// Which models the repositories hold.
     pub async fn repository_index(&self) -> Result<Response<ModelRepositoryIndex>> {
         let index = match self.protocol() {
             Protocol::Http => self.http_index().await?,
@@ -185,6 +193,7 @@ impl Client {
         self.model_control(model, true).await
     }
 
+    /// Unloads a model.
     pub async fn unload(&self, model: &str) -> Result<Response<()>> {
         self.model_control(model, false).await
     }
@@ -220,10 +229,12 @@ impl Client {
         self.region_control(call).await
     }
 
+    /// Ends the registration of a region.
     pub async fn unregister_shared_memory(&self, name: &str) -> Result<Response<()>> {
         self.region_control(RegionCall::Unregister { name }).await
     }
 
+    /// Ends the registrations of all regions.
     pub async fn unregister_all_shared_memory(&self) -> Result<Response<()>> {
         self.region_control(RegionCall::UnregisterAll).await
     }
@@ -234,6 +245,7 @@ impl Client {
         Ok(Response { value: (), server_id, request_id })
     }
 
+    /// Lists the registered regions.
     pub async fn shared_memory_status(&self) -> Result<Response<SharedMemoryStatus>> {
         let status = self.regions(RegionCall::Status).await?;
         if self.verbose {

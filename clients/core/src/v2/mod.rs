@@ -82,6 +82,7 @@ impl Client {
 
     client_methods!();
 
+    /// Whether the server is live. A server that answers that it is not is no error.
     pub async fn is_live(&self) -> Result<bool> {
         match self.protocol() {
             Protocol::Http => self.get_health("/v2/health/live").await,
@@ -92,6 +93,7 @@ impl Client {
         }
     }
 
+    /// Whether the server is ready for requests, likewise.
     pub async fn is_ready(&self) -> Result<bool> {
         match self.protocol() {
             Protocol::Http => self.get_health("/v2/health/ready").await,
@@ -120,6 +122,7 @@ impl Client {
         }
     }
 
+    /// Name, version and extensions of the server.
     pub async fn server_metadata(&self) -> Result<ServerMetadataResponse> {
         match self.protocol() {
             Protocol::Http => self.get("/v2").await,
@@ -127,6 +130,7 @@ impl Client {
         }
     }
 
+    /// Versions, inputs and outputs of a model. An empty version is the server's choice.
     pub async fn model_metadata(
         &self,
         model: &str,
@@ -139,6 +143,7 @@ impl Client {
         self.rpc("ModelMetadata", request).await
     }
 
+    /// The configuration of a model, as the server has completed it.
     pub async fn model_config(&self, model: &str, version: &str) -> Result<ModelConfig> {
         if self.protocol() == Protocol::Http {
             return self.get(&http::model_path(model, version, "/config")).await;

@@ -8,8 +8,11 @@ use bytes::Bytes;
 /// An output tensor.
 #[derive(Clone, Debug)]
 pub struct Output {
+    /// As in the model's metadata.
     pub name: String,
+    /// `FP32`, `BYTES` and so on.
     pub datatype: String,
+    /// With the batch dimension, if the model has one.
     pub shape: Vec<i64>,
     /// Little-endian, row-major; a slice of the received response. Empty if the server wrote it to
     /// shared memory.
@@ -48,11 +51,15 @@ impl Output {
 /// One response. Decoupled models send several to a request.
 #[derive(Clone, Debug, Default)]
 pub struct InferResponse {
+    /// Name of the model.
     pub model: String,
+    /// The version that has executed the request.
     pub version: String,
+    /// That of the request.
     pub id: String,
     /// Set by the model.
     pub parameters: Parameters,
+    /// In the order of the response.
     pub outputs: Vec<Output>,
     /// False if more responses to the same request follow; streams only.
     pub is_final: bool,

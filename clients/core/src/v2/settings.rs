@@ -53,8 +53,11 @@ pub type LogSettings = BTreeMap<String, LogValue>;
 /// A value of a log setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogValue {
+    /// Yes or no.
     Bool(bool),
+    /// A number.
     Number(u32),
+    /// A text.
     Text(String),
 }
 

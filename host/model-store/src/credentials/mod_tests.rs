@@ -135,6 +135,17 @@ fn first_source_of_azure_is_used() {
 }
 
 #[test]
+fn variable_of_azure_names_the_authority() {
+    let host = "https://login.microsoftonline.us";
+    let env: CredentialEnvironment =
+        [("AZURE_AUTHORITY_HOST", host), ("AZURE_STORAGE_CLIENT_ID", "c")].into();
+    let (url, options) = (url("as://account/container"), ClientOptions::new());
+    let builder = find_azure_credentials(&url, &env, options, &mut CredentialSources::default());
+    let key = object_store::azure::AzureConfigKey::AuthorityHost;
+    assert_eq!(builder.unwrap().get_config_value(&key).as_deref(), Some(host));
+}
+
+#[test]
 fn unknown_type_of_azure_is_an_error() {
     let env: CredentialEnvironment = [("AZURE_STORAGE_AUTH_TYPE", "MSI")].into();
     assert_eq!(

@@ -15,6 +15,7 @@ pub struct Failure {
     pub code: u32,
     /// Bits of `abi::types::error_flags`.
     pub flags: u32,
+    /// What clients see.
     pub text: String,
 }
 
@@ -27,9 +28,13 @@ impl Failure {
 /// An output as it was sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
+    /// As the backend called it.
     pub name: String,
+    /// One of `abi::types::dtype`.
     pub dtype: u32,
+    /// With the batch dimension, if the model has one.
     pub shape: Vec<i64>,
+    /// The bytes of the tensor.
     pub data: Vec<u8>,
     /// In memory of the backend.
     pub adopted: bool,
@@ -41,11 +46,14 @@ pub type SentParam = (String, u32, String, u64);
 /// A response as it was sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Response {
+    /// In the order in which they were added.
     pub outputs: Vec<Output>,
+    /// In the order in which they were added.
     pub params: Vec<SentParam>,
 }
 
 impl Response {
+    /// The output of that name.
     pub fn output(&self, name: &str) -> Option<&Output> {
         self.outputs.iter().find(|output| output.name == name)
     }
@@ -65,10 +73,14 @@ pub struct ScopeRecord {
     pub(crate) open: bool,
 }
 
+/// A metric as the backend created it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
+    /// Of its family.
     pub name: String,
+    /// Names and values.
     pub labels: Vec<(String, String)>,
+    /// Of a histogram, the sum of its observations.
     pub value: f64,
 }
 

@@ -90,6 +90,7 @@ impl Input {
         &self.config
     }
 
+    /// Name in the configuration.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.config.name

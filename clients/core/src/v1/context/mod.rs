@@ -27,6 +27,7 @@ use trtserver_proto::v2::ModelConfig;
 /// What a context is made for.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
+    /// Name of the model.
     pub model: String,
     /// Negative: the latest.
     pub version: i64,
@@ -46,20 +47,24 @@ impl ContextOptions {
 /// A model as its context sees it.
 #[derive(Clone, Debug)]
 pub struct ServedModel {
+    /// Name of the model.
     pub name: String,
     /// As it was asked for: negative for the latest.
     pub version: i64,
     /// 0 if the model does not batch.
     pub max_batch_size: u64,
+    /// As the server has completed it.
     pub config: ModelConfig,
 }
 
 impl ServedModel {
+    /// In the order of the configuration.
     #[must_use]
     pub fn inputs(&self) -> &[ModelInput] {
         &self.config.input
     }
 
+    /// In the order of the configuration.
     #[must_use]
     pub fn outputs(&self) -> &[ModelOutput] {
         &self.config.output
@@ -93,7 +98,9 @@ impl ServedModel {
 /// Sums over the completed requests of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
+    /// Requests with a response.
     pub completed_request_count: u64,
+    /// From the start of the calls to the end of the responses.
     pub cumulative_total_request_time_ns: u64,
     /// HTTP: from the start until the last byte was written. gRPC: encoding.
     pub cumulative_send_time_ns: u64,
@@ -154,16 +161,19 @@ impl Context {
         })
     }
 
+    /// The client whose connections it uses.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
+    /// The model as the context sees it.
     #[must_use]
     pub fn model(&self) -> &Arc<ServedModel> {
         &self.model
     }
 
+    /// Whether all requests go over one gRPC stream.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         self.streamed.is_some()
@@ -176,6 +186,7 @@ impl Context {
         self.correlation_id.load(Ordering::Relaxed)
     }
 
+    /// The sums so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         *self.statistics.lock()

@@ -15,14 +15,17 @@ use trtserver_proto::v2::ModelOutput;
 /// The outputs of one response.
 #[derive(Clone, Debug, Default)]
 pub struct RunResults {
+    /// Name of the model.
     pub model: String,
     /// The version that ran.
     pub version: i64,
+    /// The server's id.
     pub server_id: String,
     /// The server's number of the request.
     pub request_id: u64,
     /// The client's number of the request; 0 for synchronous runs without a stream.
     pub id: u64,
+    /// By name.
     pub outputs: BTreeMap<String, OutputResult>,
 }
 
@@ -112,16 +115,19 @@ impl OutputResult {
         Ok(Self { model, index, format, shape, batch })
     }
 
+    /// The output in the model's configuration.
     #[must_use]
     pub fn config(&self) -> &ModelOutput {
         &self.model.outputs()[self.index]
     }
 
+    /// How it was asked for.
     #[must_use]
     pub fn format(&self) -> &OutputFormat {
         &self.format
     }
 
+    /// Number of batch entries.
     #[must_use]
     pub fn batch_size(&self) -> usize {
         self.batch.len()
@@ -154,6 +160,7 @@ impl OutputResult {
         }
     }
 
+    /// Number of classes of one batch entry.
     pub fn class_count(&self, batch_index: usize) -> Result<usize> {
         self.classes(batch_index).map(<[Class]>::len)
     }
@@ -182,6 +189,7 @@ impl OutputResult {
         }
     }
 
+    /// Begins again with the first bytes and classes of every batch entry.
     pub fn reset_cursors(&mut self) {
         for entry in &mut self.batch {
             entry.raw_position = 0;
@@ -189,6 +197,7 @@ impl OutputResult {
         }
     }
 
+    /// Begins again with the first bytes and classes of one batch entry.
     pub fn reset_cursor(&mut self, batch_index: usize) -> Result<()> {
         self.entry(batch_index)?;
         let entry = &mut self.batch[batch_index];

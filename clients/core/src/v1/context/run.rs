@@ -16,13 +16,17 @@ use trtserver_proto::v1::{InferRequestHeader, InferSharedMemory};
 /// How an output is returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
+    /// The response carries the tensor.
     Raw,
     /// The highest classes.
     Class(u32),
     /// The server writes the tensor to a registered region.
     SharedMemory {
+        /// Name with which it is registered.
         region: String,
+        /// Where the tensor begins in the region.
         offset: u64,
+        /// The room for it.
         byte_size: u64,
     },
 }
@@ -38,6 +42,7 @@ pub struct RunOptions {
     pub correlation_id: u64,
     /// Only these outputs are returned.
     pub outputs: Vec<(String, OutputFormat)>,
+    /// Level in the server's queue, 1 is the highest; 0: the model's default.
     pub priority: u32,
     /// Limit of the time in the server's queue; 0: none.
     pub timeout_us: u64,
@@ -95,6 +100,7 @@ impl Run {
         &self.inputs
     }
 
+    /// In the order of the configuration, to be filled.
     pub fn inputs_mut(&mut self) -> &mut [Input] {
         &mut self.inputs
     }

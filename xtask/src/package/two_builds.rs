@@ -1,0 +1,87 @@
+//! `cargo xtask package --compare-builds NAME`: programs of the packages are compiled twice, in two
+//! directories, and must have equal bytes.
+//!
+//! Variables such as `CARGO_PROFILE_RELEASE_OPT_LEVEL=1` make both builds cheaper.
+
+use super::build;
+use crate::build::release_packages;
+use crate::command::{Result, run, say};
+use crate::paths::Paths;
+use crate::python::remove_dir;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// For `--compare-builds`: every package.
+const ALL: &str = "all";
+/// Copies the sources, as git knows them and as they are now, from `$0` to `$1`.
+const COPY: &str = "git -C \"$0\" ls-files -z --cached --others --exclude-standard | \
+                    tar -C \"$0\" --null -T - -c -f - | tar -C \"$1\" -x -f -";
+
+/// The names that `--compare-builds` takes.
+pub fn package_names() -> Vec<&'static str> {
+    std::iter::once(ALL).chain(release_packages()).collect()
+}
+
+/// # Errors
+/// A build fails, or a program differs.
+pub fn compare_builds(paths: &Paths, names: &[String]) -> Result<()> {
+    let is_asked = |package: &&str| names.iter().any(|name| name == ALL || name == package);
+    let packages: Vec<&str> = release_packages().filter(is_asked).collect();
+    let first = paths.target.join("package/compare");
+    // Paths of another length, since lengths are in programs as well.
+    let second = paths.target.join("package/compare-elsewhere");
+    let sources = second.join("some/other/directory");
+    remove_dir(&sources)?;
+    fs::create_dir_all(&sources)
+        .map_err(|e| format!("cannot create {}: {e}", sources.display()))?;
+    let mut copy = Command::new("sh");
+    run(copy.args(["-c", COPY]).arg(&paths.root).arg(&sources), "the sources are copied by git")?;
+    say(format!("package: building {} twice", packages.join(", ")));
+    let one = build::compile(paths, &paths.root, &first, &packages)?;
+    let other = build::compile(paths, &sources, &second.join("built"), &packages)?;
+    let (ones, others) = (programs(&one)?, programs(&other)?);
+    if ones.is_empty() || !ones.keys().eq(others.keys()) {
+        return Err(format!("the builds made {:?} and {:?}", ones.keys(), others.keys()));
+    }
+    let mut differing = Vec::new();
+    for ((name, one), other) in ones.iter().zip(others.values()) {
+        match first_difference(&read(one)?, &read(other)?) {
+            None => say(format!("package: {name} is equal in both builds")),
+            Some(at) => differing.push(format!(
+                "{} and {} from byte {at} on",
+                one.display(),
+                other.display()
+            )),
+        }
+    }
+    match differing.is_empty() {
+        true => Ok(()),
+        false => Err(format!("the two builds differ:\n  {}", differing.join("\n  "))),
+    }
+}
+
+/// Programs and libraries of a build by name.
+fn programs(built: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let entries = fs::read_dir(built).map_err(|e| format!("{}: {e}", built.display()))?;
+    let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|t| t.is_file()));
+    let named = files.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    let is_program = |name: &str| {
+        !name.starts_with('.') && [".d", ".rlib"].iter().all(|other| !name.ends_with(other))
+    };
+    Ok(named.filter(|(name, _)| is_program(name)).collect())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).map_err(|e| format!("cannot read {}: {e}", file.display()))
+}
+
+fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    let at = one.iter().zip(other).position(|(a, b)| a != b);
+    at.or_else(|| (one.len() != other.len()).then(|| one.len().min(other.len())))
+}
+
+#[cfg(test)]
+#[path = "two_builds_tests.rs"]
+mod tests;
