@@ -84,10 +84,12 @@ pub fn tidy(paths: &Paths) -> Result<()> {
     frameworks.finish(&mut findings);
     c_reference::check(&paths.root, &mut findings);
     pages::check(&paths.root, &mut findings);
-    let of_docs = files(&paths.root.join("docs")).into_iter().map(|file| paths.short(&file));
-    let of_docs = of_docs.filter(|name| name.ends_with(".md")).collect();
+    // Those of the plugins are the references of the backends.
+    let of_book =
+        ["docs", "plugins"].into_iter().flat_map(|folder| files(&paths.root.join(folder)));
+    let of_book = of_book.map(|file| paths.short(&file)).filter(|name| name.ends_with(".md"));
     let contents = fs::read_to_string(paths.root.join(links::SUMMARY)).unwrap_or_default();
-    links::check_contents(&contents, &of_docs, &mut findings);
+    links::check_contents(&contents, &of_book.collect(), &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n  ")) }
 }
 

@@ -29,7 +29,7 @@ pub fn build_release(paths: &Paths) -> Result<PathBuf> {
 /// Compiles packages of the sources in `root` into `directory`. Returns where the programs are.
 pub fn compile(paths: &Paths, root: &Path, directory: &Path, packages: &[&str]) -> Result<PathBuf> {
     let interpreter = python::environment(paths, &python::PACKAGE)?;
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let target = target();
     let mut command = cargo();
     command.current_dir(root).args(["zigbuild", "--release", "--locked"]);
     command.args(["--target", &format!("{target}.{GLIBC}")]).arg("--target-dir").arg(directory);
@@ -43,7 +43,16 @@ pub fn compile(paths: &Paths, root: &Path, directory: &Path, packages: &[&str]) 
         command.env("TRTSERVER_COMMIT", commit);
     }
     run(&mut command, "the target is added with `rustup target add`")?;
-    Ok(directory.join(target).join("release"))
+    Ok(programs_in(directory))
+}
+
+/// Where [`compile`] puts programs and libraries.
+pub fn programs_in(directory: &Path) -> PathBuf {
+    directory.join(target()).join("release")
+}
+
+fn target() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
 /// Fails unless the wheel of the directory runs with the glibc that its name promises.

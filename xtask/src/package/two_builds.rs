@@ -31,16 +31,19 @@ pub fn compare_builds(paths: &Paths, names: &[String]) -> Result<()> {
     let packages: Vec<&str> = release_packages().filter(is_asked).collect();
     let first = paths.target.join("package/compare");
     // Paths of another length, since lengths are in programs as well.
-    let second = paths.target.join("package/compare-elsewhere");
-    let sources = second.join("some/other/directory");
+    let elsewhere = paths.target.join("package/compare-elsewhere");
+    let (sources, second) = (elsewhere.join("some/other/directory"), elsewhere.join("built"));
     remove_dir(&sources)?;
+    for directory in [&first, &second] {
+        remove_programs(&build::programs_in(directory))?;
+    }
     fs::create_dir_all(&sources)
         .map_err(|e| format!("cannot create {}: {e}", sources.display()))?;
     let mut copy = Command::new("sh");
     run(copy.args(["-c", COPY]).arg(&paths.root).arg(&sources), "the sources are copied by git")?;
     say(format!("package: building {} twice", packages.join(", ")));
     let one = build::compile(paths, &paths.root, &first, &packages)?;
-    let other = build::compile(paths, &sources, &second.join("built"), &packages)?;
+    let other = build::compile(paths, &sources, &second, &packages)?;
     let (ones, others) = (programs(&one)?, programs(&other)?);
     if ones.is_empty() || !ones.keys().eq(others.keys()) {
         return Err(format!("the builds made {:?} and {:?}", ones.keys(), others.keys()));
@@ -60,6 +63,17 @@ pub fn compare_builds(paths: &Paths, names: &[String]) -> Result<()> {
         true => Ok(()),
         false => Err(format!("the two builds differ:\n  {}", differing.join("\n  "))),
     }
+}
+
+/// Removes those of other packages, which an earlier comparison has made.
+fn remove_programs(built: &Path) -> Result<()> {
+    if !built.exists() {
+        return Ok(());
+    }
+    let remove = |file: &PathBuf| {
+        fs::remove_file(file).map_err(|e| format!("cannot remove {}: {e}", file.display()))
+    };
+    programs(built)?.values().try_for_each(remove)
 }
 
 /// Programs and libraries of a build by name.
