@@ -31,10 +31,12 @@ class InferResult:
 
     @property
     def model_name(self) -> str:
+        """The model that has executed the request."""
         return _library.text(self._info.model_name)
 
     @property
     def model_version(self) -> str:
+        """The version that has executed the request."""
         return _library.text(self._info.model_version)
 
     @property
@@ -49,6 +51,7 @@ class InferResult:
 
     @property
     def parameters(self) -> Dict[str, Parameter]:
+        """What the model has added to the response."""
         given = self._info.parameters[: self._info.parameter_count]
         return {_library.text(each.name): _library.parameter_value(each) for each in given}
 

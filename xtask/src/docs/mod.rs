@@ -107,11 +107,17 @@ fn build_rust_reference(paths: &Paths, into: &Path) -> Result<()> {
 }
 
 fn build_python_reference(paths: &Paths, library: &Path, into: &Path) -> Result<()> {
-    let python = python::environment(paths, &python::DOCS)?;
-    let mut pdoc = Command::new(python);
+    let interpreter = python::environment(paths, &python::DOCS)?;
+    let python = || {
+        let mut python = Command::new(&interpreter);
+        python.env("PYTHONPATH", paths.root.join("clients/python"));
+        python.env("PYTHONDONTWRITEBYTECODE", "1").env("TRTSERVER_CLIENT_LIBRARY", library);
+        python
+    };
+    let mut check = python();
+    check.arg(paths.root.join("tests/python/docstrings.py")).args(PACKAGES);
+    run(&mut check, "each public item of the Python packages has a docstring")?;
+    let mut pdoc = python();
     pdoc.args(["-m", "pdoc", "--docformat", "google", "-o"]).arg(into).args(PACKAGES);
-    pdoc.env("PYTHONPATH", paths.root.join("clients/python"));
-    pdoc.env("PYTHONDONTWRITEBYTECODE", "1");
-    pdoc.env("TRTSERVER_CLIENT_LIBRARY", library);
     output(&mut pdoc, "the reference of the Python packages cannot be built: see above").map(drop)
 }
