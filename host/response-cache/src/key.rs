@@ -1,12 +1,14 @@
 //! The key of a request: a keyed hash of everything that the model sees of it.
 //!
-//! HighwayHash with a random key for each process: a client that does not know it cannot
-//! make a request whose key is that of another client's request. XXH3 with a random secret is five
-//! times as fast and not good enough: two long inputs that differ in two words, one stripe apart,
-//! are equal under one secret of 2^33, and answers from the cache tell a client which. Each part is preceded by its
-//! length, so that two different requests are never the same text. Not part of the key: id, priority
-//! and timeouts of the request, and which protocol it came by.
+//! HighwayHash with a random key for each process, and for long tensors a message authentication
+//! code under another secret ([`crate::tensor_hash`]): a client that does not know them cannot make
+//! a request whose key is that of another client's request. XXH3 with a random secret is not good
+//! enough: two long inputs that differ in two words, one stripe apart, are equal under one secret of
+//! 2^33, and answers from the cache tell a client which. Each part is preceded by its length, so that
+//! two different requests are never the same text. Not part of the key: id, priority and timeouts of
+//! the request, and which protocol it came by.
 
+use crate::tensor_hash::TensorHash;
 use highway::{HighwayHash, HighwayHasher, Key};
 use smallvec::SmallVec;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
@@ -14,20 +16,27 @@ use trtserver_request::{InferRequest, ParameterValue};
 
 /// Tensors up to this size are hashed together with their descriptions.
 const SMALL_TENSOR: usize = 128;
+/// Tensors up to this size are hashed as the descriptions are: another hash would cost more at its
+/// end than it saves.
+const MEDIUM_TENSOR: usize = 1024;
 
-/// The secret of the keys of one process.
-pub struct KeySeed(Key);
+/// The secrets of the keys of one process.
+pub struct KeySeed {
+    secret: [u64; 4],
+    tensors: TensorHash,
+}
 
 impl KeySeed {
     pub fn random() -> Self {
         // It has 128 bits of the system's randomness.
         let state = RandomState::new();
-        Self(Key(std::array::from_fn(|i| state.hash_one(i))))
+        let tensors = TensorHash::new([4, 5].map(|i: usize| state.hash_one(i)));
+        Self { secret: std::array::from_fn(|i| state.hash_one(i)), tensors }
     }
 
     #[cfg(test)]
-    pub fn fixed() -> Self {
-        Self(Key([1, 2, 3, 4]))
+    pub fn fixed(tensors: TensorHash) -> Self {
+        Self { secret: [1, 2, 3, 4], tensors }
     }
 }
 
@@ -74,6 +83,11 @@ impl KeyText {
         self.0.extend_from_slice(&n.to_le_bytes());
     }
 
+    /// Two numbers below 2^32.
+    fn pair(&mut self, a: usize, b: usize) {
+        self.number((a as u64) << 32 | b as u64);
+    }
+
     fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -108,31 +122,32 @@ pub fn request_key(seed: &KeySeed, version: u64, request: &InferRequest) -> Opti
     let mut text = KeyText::default();
     let context = request.context();
     text.number(version);
-    text.number(u64::from(context.batch));
-    text.number(request.inputs.len() as u64);
+    text.pair(context.batch as usize, request.inputs.len());
     for input in &request.inputs {
-        text.number(input.index as u64);
-        text.number(input.dtype as u64);
-        text.number(input.shape.len() as u64);
-        input.shape.iter().for_each(|dim| text.number(*dim as u64));
-        text.number(input.data.len() as u64);
         let data = input.data.readable()?;
+        text.pair(input.index, input.shape.len());
+        // Lengths have 56 bits at most.
+        text.number((data.len() as u64) << 8 | input.dtype as u64);
+        input.shape.iter().for_each(|dim| text.number(*dim as u64));
         if data.len() <= SMALL_TENSOR {
             text.0.extend_from_slice(data);
         }
     }
-    text.number(context.outputs.len() as u64);
+    text.pair(context.outputs.len(), request.parameters.len());
     for output in &context.outputs {
-        text.number(output.index() as u64);
-        text.number(u64::from(output.classes));
+        text.pair(output.index(), output.classes as usize);
     }
-    text.number(request.parameters.len() as u64);
     request.parameters.iter().for_each(|(name, value)| text.parameter(name, value));
 
-    let mut hasher = HighwayHasher::new(Key(seed.0.0));
+    let mut hasher = HighwayHasher::new(Key(seed.secret));
     hasher.append(&text.0);
-    let long = request.inputs.iter().filter_map(|input| input.data.readable());
-    long.filter(|data| data.len() > SMALL_TENSOR).for_each(|data| hasher.append(data));
+    let tensors = || request.inputs.iter().filter_map(|input| input.data.readable());
+    let medium = tensors().filter(|data| (SMALL_TENSOR + 1..=MEDIUM_TENSOR).contains(&data.len()));
+    medium.for_each(|data| hasher.append(data));
+    let mut long = tensors().filter(|data| data.len() > MEDIUM_TENSOR).peekable();
+    if long.peek().is_some() {
+        seed.tensors.add(long, &mut hasher);
+    }
     let [low, high] = hasher.finalize128();
     Some(RequestKey(u128::from(high) << 64 | u128::from(low)))
 }

@@ -61,7 +61,7 @@ fn key_of(seed: &KeySeed, facts: Facts) -> RequestKey {
 fn key(change: impl FnOnce(&mut Facts)) -> RequestKey {
     let mut changed = facts();
     change(&mut changed);
-    key_of(&KeySeed::fixed(), changed)
+    key_of(&KeySeed::fixed(TensorHash::aegis([5, 6])), changed)
 }
 
 #[test]
@@ -91,15 +91,17 @@ fn each_field_changes_the_key() {
         ("a text", key(parameter(String("1".into())))),
         ("a longer text", key(parameter(String("11".into())))),
     ];
-    // Long tensors are hashed apart from the rest.
-    let long = |last: u8| {
-        move |f: &mut Facts| {
-            let mut data = vec![0; 4096];
-            data[4095] = last;
-            f.inputs[0] = input(0, DType::Uint8, &[4096], &data);
-        }
-    };
-    rows.extend([("a long tensor", key(long(0))), ("its last byte", key(long(1)))]);
+    // Tensors of other lengths are hashed apart from the rest.
+    for (name, length) in [("medium", 1024), ("long", 1025)] {
+        let filled = |last: u8| {
+            move |f: &mut Facts| {
+                let mut data = vec![0; length];
+                data[length - 1] = last;
+                f.inputs[0] = input(0, DType::Uint8, &[-1], &data);
+            }
+        };
+        rows.extend([(name, key(filled(0))), (name, key(filled(1)))]);
+    }
     for (i, (name, key)) in rows.iter().enumerate() {
         for (other, other_key) in &rows[..i] {
             assert_ne!(key, other_key, "{name} and {other}");
@@ -113,6 +115,25 @@ fn what_the_model_does_not_see_is_not_in_the_key() {
     assert_eq!(key(|f| f.id = "x"), want);
     assert_eq!(key(|f| f.priority = 3), want);
     assert_eq!(key(|f| f.timeout_us = 5), want);
+}
+
+/// AEGIS and what replaces it: each secret has keys of its own, and each byte counts.
+#[test]
+fn hashes_of_long_tensors() {
+    let long = |seed: &KeySeed, last: u8| {
+        let mut changed = facts();
+        let data = [vec![0; 2000], vec![last]].concat();
+        changed.inputs = (0..2).map(|i| input(i, DType::Uint8, &[-1], &data)).collect();
+        key_of(seed, changed)
+    };
+    let hashes = || [TensorHash::aegis([5, 6]), TensorHash::aegis([5, 7]), TensorHash::Highway];
+    let seeds = hashes().map(KeySeed::fixed);
+    let keys: Vec<_> = seeds.iter().flat_map(|seed| [0, 1].map(|last| long(seed, last))).collect();
+    for (i, key) in keys.iter().enumerate() {
+        assert!(!keys[..i].contains(key), "{i}");
+    }
+    let again: Vec<_> = hashes().map(KeySeed::fixed).iter().map(|seed| long(seed, 0)).collect();
+    assert_eq!(again, [keys[0], keys[2], keys[4]]);
 }
 
 /// The boundary between two parts belongs to the key.
@@ -129,6 +150,8 @@ fn bytes_that_move_to_the_next_tensor_change_the_key() {
     };
     assert_ne!(split(4, 16), split(8, 16));
     assert_ne!(split(200, 1000), split(201, 1000));
+    assert_ne!(split(2000, 4000), split(2001, 4000));
+    assert_ne!(split(1000, 4000), split(3000, 4000));
     assert_ne!(split(100, 1000), split(200, 1000));
 }
 

@@ -26,6 +26,7 @@ mod landing;
 mod separate_execution;
 mod shared_result;
 mod store;
+mod tensor_hash;
 mod version_cache;
 
 pub use benefit::CacheState;
