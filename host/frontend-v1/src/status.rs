@@ -119,7 +119,7 @@ fn report_version(model: &Model, version: &ModelVersion) -> ModelVersionStatus {
         model_inference_count: counters.inference_count,
         ready_state_reason: (!reason.is_empty())
             .then_some(ModelReadyStateReason { message: reason }),
-        last_inference_timestamp_milliseconds: counters.last_inference_ms,
+        last_inference_timestamp_milliseconds: counters.last_inference_ms(),
         warmup_stats: warmup
             .filter_map(|(s, span)| Some((s.to_string(), duration(span)?)))
             .collect(),

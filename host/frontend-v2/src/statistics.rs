@@ -89,7 +89,7 @@ fn message(
     ModelStatistics {
         name: name.to_owned(),
         version: version.to_string(),
-        last_inference: counters.last_inference_ms,
+        last_inference: counters.last_inference_ms(),
         inference_count: counters.inference_count,
         execution_count: counters.execution_count,
         padding_rows: counters.padding_rows,

@@ -22,7 +22,7 @@ pub fn answer_hit(responder: &Responder, response: InferResponse, times: HitTime
         match result {
             Ok(_) => {
                 let queue_ns = now_ns.saturating_sub(times.since_ns);
-                stats.cache_hit(context.batch, request_ns, queue_ns, times.lookup_ns);
+                stats.cache_hit(context.batch, now_ns, [request_ns, queue_ns, times.lookup_ns]);
             }
             Err(_) => stats.failure(context.batch, request_ns, FailureReason::Other, false),
         }

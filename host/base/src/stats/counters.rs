@@ -1,6 +1,7 @@
 //! What is counted for a model version.
 
 use super::latency::{LatencyHistograms, LatencySummaries};
+use crate::clock::unix_ms;
 use std::collections::BTreeMap;
 
 /// Names of the scheduler's `CloseReason`s in metrics and statistics, in the same order.
@@ -81,8 +82,8 @@ pub struct VersionCounters {
     pub refused: DurationSum,
     /// Requests to an ensemble of which a step failed; v2 counts them twice as failures.
     pub step_failures: DurationSum,
-    /// Milliseconds since the epoch, 0 = never.
-    pub last_inference_ms: u64,
+    /// Of the server's clock, which requests have read already; 0 = never.
+    pub last_inference_ns: u64,
     /// In the order of [`super::FAILURE_REASONS`].
     pub failures: [u64; super::FAILURE_REASONS.len()],
     /// Requests answered without an execution of their own, and how long they were looked up.
@@ -109,6 +110,14 @@ impl VersionCounters {
         let executed = self.total().success.count.saturating_sub(self.cache_hit.count);
         let ended = executed + self.failed_executing;
         self.started.saturating_sub(ended)
+    }
+
+    /// Milliseconds since the epoch, 0 = never.
+    pub fn last_inference_ms(&self) -> u64 {
+        match self.last_inference_ns {
+            0 => 0,
+            ns => unix_ms(ns),
+        }
     }
 
     /// Time that instances spent on executions, in nanoseconds.
@@ -143,7 +152,7 @@ impl VersionCounters {
         self.step_failures.merge(&other.step_failures);
         self.cache_hit.merge(&other.cache_hit);
         self.cache_miss.merge(&other.cache_miss);
-        self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
+        self.last_inference_ns = self.last_inference_ns.max(other.last_inference_ns);
         self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
         self.cancelled.iter_mut().zip(other.cancelled).for_each(|(a, b)| *a += b);
         let closed = self.batches_closed.iter_mut().zip(other.batches_closed);

@@ -22,7 +22,7 @@ pub use latency::{
 pub use quantiles::RecentDurations;
 pub use service_time::ServiceEstimate;
 
-use crate::clock::{now_ns, wall_ms};
+use crate::clock::now_ns;
 use latency::LatencyHistograms;
 use parking_lot::{Mutex, MutexGuard};
 use service_time::{ExecutedWork, ServiceTime};
@@ -188,7 +188,7 @@ impl VersionStats {
             counters.padding_rows += u64::from(execution.padding());
         }
         counters.inference_count += u64::from(batch.max(1));
-        counters.last_inference_ms = wall_ms();
+        counters.last_inference_ns = end_ns;
         counters.load_ratio[bucket] += 1;
         counters.load_ratio_sum += ratio;
         if let Some(latencies) = &mut counters.latencies {
@@ -203,21 +203,21 @@ impl VersionStats {
         }
     }
 
-    /// A request of `batch` rows was answered by the response cache, or by the execution of an equal
-    /// request, `request_ns` after its first byte. It waited `queue_ns` for that execution, and was
-    /// looked up for `lookup_ns`.
-    pub fn cache_hit(&self, batch: u32, request_ns: u64, queue_ns: u64, lookup_ns: u64) {
+    /// A request of `batch` rows was answered at `end_ns` by the response cache, or by the execution
+    /// of an equal request, `request_ns` after its first byte. It waited `queue_ns` for that
+    /// execution, and was looked up for `lookup_ns`.
+    pub fn cache_hit(&self, batch: u32, end_ns: u64, [request_ns, queue_ns, lookup_ns]: [u64; 3]) {
         let mut counters = self.shard(1);
         let r = counters.requests.entry(batch).or_default();
         r.success.add(request_ns);
         r.queue.add(queue_ns);
         counters.cache_hit.add(lookup_ns);
-        counters.last_inference_ms = wall_ms();
+        counters.last_inference_ns = end_ns;
         if let Some(latencies) = &mut counters.latencies {
             latencies.add_cached(request_ns, queue_ns);
         }
         if let Some(summaries) = &mut counters.summaries {
-            summaries.add_hit(now_ns(), lookup_ns);
+            summaries.add_hit(end_ns, lookup_ns);
         }
     }
 
@@ -255,7 +255,7 @@ impl VersionStats {
     pub fn failure(&self, batch: u32, ns: u64, reason: FailureReason, executing: bool) {
         let mut counters = self.shard(0);
         counters.requests.entry(batch).or_default().failed.add(ns);
-        counters.last_inference_ms = wall_ms();
+        counters.last_inference_ns = now_ns();
         counters.failed_executing += u64::from(executing);
         match FAILURE_REASONS.iter().position(|(r, _)| *r == reason) {
             Some(i) => counters.failures[i] += 1,
