@@ -15,28 +15,34 @@ pub struct TraceSetting {
     values: TraceValues,
     /// Why it cannot trace.
     problem: Option<&'static str>,
-    /// Requests that it was asked for.
+    /// Requests that it was asked for, unless it samples all of them.
     seen: AtomicU64,
     /// Traces that may still be sampled; -1 = any number.
     left: AtomicI64,
-    /// Traces that it has sampled.
+    /// Traces that it has sampled for the file.
     created: AtomicU64,
     collected: Mutex<Collected>,
     file: Option<Arc<TraceFile>>,
 }
 
-/// The setting that sampled a trace.
+/// What a trace needs of the setting that sampled it.
 #[derive(Clone, Debug)]
-pub struct SampledBy(Arc<TraceSetting>);
+pub struct SampledBy {
+    levels: TraceLevels,
+    /// The setting itself, if there is a trace file. Without one no trace refers to it: all threads
+    /// would count their references in one place.
+    collector: Option<Arc<TraceSetting>>,
+}
 
 impl SampledBy {
     pub fn levels(&self) -> TraceLevels {
-        self.0.values.levels
+        self.levels
     }
 
     /// Adds a finished trace to the trace file, if there is one.
     pub fn write(&self, trace: &RequestTrace) {
-        let TraceSetting { values, left, created, collected, file, .. } = &*self.0;
+        let Some(collector) = &self.collector else { return };
+        let TraceSetting { values, left, created, collected, file, .. } = &**collector;
         let Some(file) = file else { return };
         let exhausted = || left.load(Relaxed) == 0;
         let created = || created.load(Relaxed);
@@ -94,23 +100,30 @@ impl TraceSetting {
         if self.problem.is_some() {
             return None;
         }
-        let number = self.seen.fetch_add(1, Relaxed).wrapping_add(1);
-        let due = number.is_multiple_of(self.values.rate.max(1).into());
-        let allowed = due && self.draw_count();
+        let allowed = self.is_due() && self.draw_count();
         if !allowed && !forced {
             return None;
         }
-        self.created.fetch_add(1, Relaxed);
-        Some(SampledBy(Arc::clone(self)))
+        let collector = self.file.is_some().then(|| {
+            self.created.fetch_add(1, Relaxed);
+            Arc::clone(self)
+        });
+        Some(SampledBy { levels: self.values.levels, collector })
+    }
+
+    /// Counts requests, unless each one is due.
+    fn is_due(&self) -> bool {
+        let rate = u64::from(self.values.rate);
+        rate <= 1 || (self.seen.fetch_add(1, Relaxed) + 1).is_multiple_of(rate)
     }
 
     /// Draws one trace from the count.
     fn draw_count(&self) -> bool {
-        let draw = |left: i64| match left {
-            0 => None,
-            left if left < 0 => Some(left),
-            left => Some(left - 1),
-        };
+        // Without a count, which most settings do not have, nothing is written.
+        if self.values.count < 0 {
+            return true;
+        }
+        let draw = |left: i64| (left > 0).then(|| left - 1);
         self.left.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 }

@@ -74,13 +74,13 @@ fn trace_outputs(trace: &ActiveTrace, response: &InferResponse) {
     }
 }
 
-/// The final response, or the error.
+/// The final response, or the error. Returns the time that is recorded.
 #[cold]
 pub fn trace_end(
     trace: &ActiveTrace,
     responder: &Responder,
     result: &Result<Option<InferResponse>>,
-) {
+) -> u64 {
     let now = now_ns();
     let response = result.as_ref().ok().and_then(Option::as_ref);
     let execution = responder.counted_execution();
@@ -94,6 +94,7 @@ pub fn trace_end(
     if let Some(response) = response {
         trace_outputs(trace, response);
     }
+    now
 }
 
 fn trace_inputs(trace: &ActiveTrace, request: &InferRequest, activity: TensorActivity) {

@@ -232,11 +232,9 @@ impl Responder {
         {
             execution.report_broken(&error.message);
         }
-        if let Some(trace) = self.trace() {
-            request_tracing::trace_end(trace, self, &result);
-        }
+        let traced_ns = self.trace().map(|trace| request_tracing::trace_end(trace, self, &result));
         // Before the response: a client that has it finds it in the statistics.
-        self.count(result.is_ok(), reason);
+        self.count(result.is_ok(), reason, traced_ns);
         if let Some(observed) = self.observed_inference() {
             self.report_end(observed, result.as_ref().err());
         }
@@ -255,11 +253,12 @@ impl Responder {
         observed.ended(batch, received_ns, execution, error);
     }
 
-    fn count(&self, success: bool, reason: FailureReason) {
+    /// `ended_ns`: the present time, if it is known.
+    fn count(&self, success: bool, reason: FailureReason, ended_ns: Option<u64>) {
         let RequestContext { stats: Some(stats), received_ns, batch, .. } = &self.context else {
             return;
         };
-        let (now, execution) = (now_ns(), self.counted_execution());
+        let (now, execution) = (ended_ns.unwrap_or_else(now_ns), self.counted_execution());
         let executed = execution.is_some();
         match (success, execution) {
             (true, Some(execution)) => {

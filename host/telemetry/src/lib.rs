@@ -18,4 +18,6 @@ pub mod otlp;
 pub mod request_spans;
 pub mod settings;
 pub mod span;
+#[cfg(all(test, feature = "otlp"))]
+mod span_oracle_tests;
 mod span_template;

@@ -2,10 +2,10 @@
 //! the bytes of an earlier one are copied and those replaced.
 
 use crate::request_spans::part_of;
-use crate::span::{MarkKind, SpanBuffer, replace_varint, varint_length};
+use crate::span::{Mark, MarkKind, SpanBuffer, replace_varint, varint_length};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use trtserver_request_trace::{Activity, RequestTrace, SpanId, SpanPart, TraceReason};
+use trtserver_request_trace::{Activity, NumberIds, RequestTrace, SpanPart, TraceReason};
 
 /// Most templates: models, versions and ways that requests take. Further ones displace all.
 const MAX_TEMPLATES: usize = 64;
@@ -24,31 +24,37 @@ struct SpanTemplate {
     bytes: Vec<u8>,
     /// Where each span ends.
     ends: SmallVec<[usize; 3]>,
+    /// Where the id of the trace is.
+    trace_ids: SmallVec<[usize; 3]>,
+    /// Where the number of the trace is.
+    number: Option<usize>,
+    /// Everything else that differs from trace to trace.
     patches: Vec<Patch>,
+    /// Which times are the ends of the spans of the model and of its execution: the later one of
+    /// two.
+    span_ends: [(usize, usize); 2],
 }
 
-/// Bytes that differ from trace to trace.
-struct Patch {
-    at: usize,
-    value: PatchValue,
-}
-
+/// Eight bytes that differ from trace to trace.
 #[derive(Clone, Copy)]
-enum PatchValue {
-    TraceId,
-    Span(SpanPart),
-    /// The caller's span.
-    Caller,
-    /// Of the client's request.
-    Start,
-    End,
-    /// This one of the times.
-    Time(usize),
-    /// The later one of two.
-    Later(usize, usize),
-    /// The number of the trace.
-    Number,
+struct Patch {
+    at: u32,
+    /// Which of the [`TraceValues`].
+    value: u32,
 }
+
+/// Values of a trace as they are written: the ids of its spans by [`SpanPart`], those below, and
+/// its times.
+type TraceValues = [[u8; 8]; TIMES + MAX_TIMES];
+
+/// The caller's span.
+const CALLER: usize = 3;
+/// Start and end of the client's request.
+const START: usize = 4;
+const END: usize = 5;
+/// The ends of the spans of the model and of its execution.
+const SPAN_ENDS: usize = 6;
+const TIMES: usize = 8;
 
 /// The templates that there are so far.
 #[derive(Default)]
@@ -101,46 +107,63 @@ impl SpanTemplate {
             return None;
         }
         let (bytes, ends) = marked.encoded();
-        let mut patches = Vec::new();
-        for (place, end) in ends.iter().enumerate() {
-            let part = [SpanPart::Request, SpanPart::Model, SpanPart::Compute][place];
-            let begin = if place == 0 { 0 } else { ends[place - 1] };
-            let marks = marked.marks().iter().filter(|mark| (begin..*end).contains(&mark.at));
-            let mut times = time_values(&activities, part).into_iter();
-            let mut numbers = 0;
-            for mark in marks {
-                let value = match mark.kind {
-                    MarkKind::TraceId => PatchValue::TraceId,
-                    MarkKind::SpanId => PatchValue::Span(part),
-                    MarkKind::ParentId => match part {
-                        SpanPart::Request => PatchValue::Caller,
-                        SpanPart::Model => PatchValue::Span(SpanPart::Request),
-                        SpanPart::Compute => PatchValue::Span(SpanPart::Model),
-                    },
-                    MarkKind::Time => times.next()?,
-                    // Version, number, number of the parent, which it does not have.
-                    MarkKind::Number => {
-                        numbers += 1;
-                        if numbers != 2 {
-                            continue;
-                        }
-                        PatchValue::Number
-                    }
-                };
-                patches.push(Patch { at: mark.at, value });
-            }
-        }
-        Some(Self {
+        let mut template = Self {
             model: Arc::clone(&root.model),
             version: root.version,
-            activities,
             is_executed: root.batch.is_some(),
             has_caller: trace.context.is_some(),
             number_length: varint_length(root.id),
             bytes: bytes.to_vec(),
             ends: ends.iter().copied().collect(),
-            patches,
-        })
+            trace_ids: SmallVec::new(),
+            number: None,
+            patches: Vec::new(),
+            span_ends: span_ends(&activities),
+            activities,
+        };
+        let parts = [SpanPart::Request, SpanPart::Model, SpanPart::Compute];
+        let mut begin = 0;
+        for (part, end) in parts.into_iter().zip(ends) {
+            let is_inside = |mark: &&Mark| (begin..*end).contains(&mark.at);
+            template.add_patches(part, marked.marks().iter().filter(is_inside))?;
+            begin = *end;
+        }
+        Some(template)
+    }
+
+    /// Adds what differs from trace to trace in the span of `part`, whose marks these are.
+    fn add_patches<'a>(
+        &mut self,
+        part: SpanPart,
+        marks: impl Iterator<Item = &'a Mark>,
+    ) -> Option<()> {
+        let mut times = time_values(&self.activities, part).into_iter();
+        let mut numbers = 0;
+        for Mark { at, kind } in marks {
+            let value = match kind {
+                MarkKind::TraceId => {
+                    self.trace_ids.push(*at);
+                    continue;
+                }
+                // Version, number, number of the parent, which it does not have.
+                MarkKind::Number => {
+                    numbers += 1;
+                    if numbers == 2 {
+                        self.number = Some(*at);
+                    }
+                    continue;
+                }
+                MarkKind::SpanId => part as usize,
+                MarkKind::ParentId => match part {
+                    SpanPart::Request => CALLER,
+                    SpanPart::Model => SpanPart::Request as usize,
+                    SpanPart::Compute => SpanPart::Model as usize,
+                },
+                MarkKind::Time => times.next()?,
+            };
+            self.patches.push(Patch { at: u32::try_from(*at).ok()?, value: value as u32 });
+        }
+        Some(())
     }
 
     fn fits(&self, trace: &RequestTrace) -> bool {
@@ -159,49 +182,68 @@ impl SpanTemplate {
         let own = trace.ids.ids(root.id);
         let caller = trace.context.as_ref();
         let trace_id = caller.map_or_else(|| own.trace_id(), |caller| caller.trace_id);
-        let caller = caller.map_or(SpanId([0; 8]), |caller| caller.span_id);
-        let parts = [SpanPart::Request, SpanPart::Model, SpanPart::Compute];
-        let ids = parts.map(|part| own.span_id(part).0);
-        let times = &root.timestamps;
+        let values = self.values(trace, own);
         let bytes = spans.add_encoded(&self.bytes, &self.ends);
-        for Patch { at, value } in &self.patches {
-            let put_time = |ns: u64| trace.unix_ns(ns).to_le_bytes();
-            let eight = match *value {
-                PatchValue::TraceId => {
-                    bytes[*at..at + 16].copy_from_slice(&trace_id.0);
-                    continue;
-                }
-                PatchValue::Number => {
-                    replace_varint(&mut bytes[*at..], root.id);
-                    continue;
-                }
-                PatchValue::Span(part) => ids[part as usize],
-                PatchValue::Caller => caller.0,
-                PatchValue::Start => put_time(trace.start_ns),
-                PatchValue::End => put_time(trace.end_ns.max(trace.start_ns)),
-                PatchValue::Time(index) => put_time(times[index].1),
-                PatchValue::Later(a, b) => put_time(times[a].1.max(times[b].1)),
-            };
-            bytes[*at..at + 8].copy_from_slice(&eight);
+        for at in &self.trace_ids {
+            bytes[*at..at + 16].copy_from_slice(&trace_id.0);
         }
+        if let Some(at) = self.number {
+            replace_varint(&mut bytes[at..], root.id);
+        }
+        for Patch { at, value } in &self.patches {
+            let at = *at as usize;
+            bytes[at..at + 8].copy_from_slice(&values[*value as usize]);
+        }
+    }
+
+    fn values(&self, trace: &RequestTrace, ids: NumberIds) -> TraceValues {
+        let mut values = [[0; 8]; TIMES + MAX_TIMES];
+        for part in [SpanPart::Request, SpanPart::Model, SpanPart::Compute] {
+            values[part as usize] = ids.span_id(part).0;
+        }
+        if let Some(caller) = &trace.context {
+            values[CALLER] = caller.span_id.0;
+        }
+        let unix = |ns: u64| trace.unix_ns(ns).to_le_bytes();
+        values[START] = unix(trace.start_ns);
+        values[END] = unix(trace.end_ns.max(trace.start_ns));
+        let times = &trace.root().timestamps[..self.activities.len()];
+        let ends = values[SPAN_ENDS..].iter_mut().zip(self.span_ends);
+        if !times.is_empty() {
+            ends.for_each(|(value, (a, b))| *value = unix(times[a].1.max(times[b].1)));
+        }
+        for (value, (_, ns)) in values[TIMES..].iter_mut().zip(times) {
+            *value = unix(*ns);
+        }
+        values
     }
 }
 
-/// The times of a span in the order in which they are written: start, end, events.
-fn time_values(activities: &[Activity], part: SpanPart) -> Vec<PatchValue> {
+/// The end of the span of the model, or its start if that was later, and of its execution.
+fn span_ends(activities: &[Activity]) -> [(usize, usize); 2] {
     let find = |wanted: Activity| activities.iter().position(|activity| *activity == wanted);
     let range = |start: Activity, end: Activity| {
         let start = find(start).unwrap_or_default();
-        [PatchValue::Time(start), PatchValue::Later(find(end).unwrap_or(start), start)]
+        (find(end).unwrap_or(start), start)
     };
+    [
+        range(Activity::RequestStart, Activity::RequestEnd),
+        range(Activity::ComputeStart, Activity::ComputeEnd),
+    ]
+}
+
+/// Which values the times of a span are, in the order in which they are written: start, end,
+/// events.
+fn time_values(activities: &[Activity], part: SpanPart) -> Vec<usize> {
     let mut values = match part {
-        SpanPart::Request => [PatchValue::Start, PatchValue::End],
-        SpanPart::Model => range(Activity::RequestStart, Activity::RequestEnd),
-        SpanPart::Compute => range(Activity::ComputeStart, Activity::ComputeEnd),
-    }
-    .to_vec();
+        SpanPart::Request => vec![START, END],
+        SpanPart::Model | SpanPart::Compute => {
+            let index = usize::from(part == SpanPart::Compute);
+            vec![TIMES + span_ends(activities)[index].1, SPAN_ENDS + index]
+        }
+    };
     let events = activities.iter().enumerate().filter(|(_, activity)| part_of(activity) == part);
-    values.extend(events.map(|(index, _)| PatchValue::Time(index)));
+    values.extend(events.map(|(index, _)| TIMES + index));
     values
 }
 
