@@ -10,7 +10,6 @@
 
 use crate::tensor_hash::TensorHash;
 use highway::{HighwayHash, HighwayHasher, Key};
-use smallvec::SmallVec;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use trtserver_request::{InferRequest, ParameterValue};
 
@@ -74,13 +73,39 @@ impl Hasher for KeyHasher {
 /// For tables by [`RequestKey`].
 pub type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
 
-/// The text that is hashed first.
-#[derive(Default)]
-struct KeyText(SmallVec<[u8; 384]>);
+/// Writes what is hashed. It is collected first, because the hash takes longer for many short pieces.
+struct KeyText {
+    hasher: HighwayHasher,
+    waiting: [u8; 384],
+    /// How many bytes of `waiting` are used.
+    length: usize,
+}
 
 impl KeyText {
+    fn new(seed: &KeySeed) -> Self {
+        Self { hasher: HighwayHasher::new(Key(seed.secret)), waiting: [0; 384], length: 0 }
+    }
+
+    #[inline]
+    fn raw(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        match self.waiting.get_mut(self.length..end) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.length = end;
+            }
+            None => self.hasher().append(bytes),
+        }
+    }
+
+    /// The hash of everything so far.
+    fn hasher(&mut self) -> &mut HighwayHasher {
+        self.hasher.append(&self.waiting[..std::mem::take(&mut self.length)]);
+        &mut self.hasher
+    }
+
     fn number(&mut self, n: u64) {
-        self.0.extend_from_slice(&n.to_le_bytes());
+        self.raw(&n.to_le_bytes());
     }
 
     /// Two numbers below 2^32.
@@ -90,7 +115,7 @@ impl KeyText {
 
     fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
+        self.raw(bytes);
     }
 
     fn parameter(&mut self, name: &str, value: &ParameterValue) {
@@ -119,7 +144,7 @@ impl KeyText {
 /// The key of `request` to the version of a model that was opened as number `version` of the
 /// process. `None` if the CPU cannot read one of its inputs.
 pub fn request_key(seed: &KeySeed, version: u64, request: &InferRequest) -> Option<RequestKey> {
-    let mut text = KeyText::default();
+    let mut text = KeyText::new(seed);
     let context = request.context();
     text.number(version);
     text.pair(context.batch as usize, request.inputs.len());
@@ -130,7 +155,7 @@ pub fn request_key(seed: &KeySeed, version: u64, request: &InferRequest) -> Opti
         text.number((data.len() as u64) << 8 | input.dtype as u64);
         input.shape.iter().for_each(|dim| text.number(*dim as u64));
         if data.len() <= SMALL_TENSOR {
-            text.0.extend_from_slice(data);
+            text.raw(data);
         }
     }
     text.pair(context.outputs.len(), request.parameters.len());
@@ -139,16 +164,15 @@ pub fn request_key(seed: &KeySeed, version: u64, request: &InferRequest) -> Opti
     }
     request.parameters.iter().for_each(|(name, value)| text.parameter(name, value));
 
-    let mut hasher = HighwayHasher::new(Key(seed.secret));
-    hasher.append(&text.0);
     let tensors = || request.inputs.iter().filter_map(|input| input.data.readable());
     let medium = tensors().filter(|data| (SMALL_TENSOR + 1..=MEDIUM_TENSOR).contains(&data.len()));
-    medium.for_each(|data| hasher.append(data));
+    medium.for_each(|data| text.raw(data));
     let mut long = tensors().filter(|data| data.len() > MEDIUM_TENSOR).peekable();
     if long.peek().is_some() {
-        seed.tensors.add(long, &mut hasher);
+        seed.tensors.add(long, text.hasher());
     }
-    let [low, high] = hasher.finalize128();
+    text.hasher();
+    let [low, high] = text.hasher.finalize128();
     Some(RequestKey(u128::from(high) << 64 | u128::from(low)))
 }
 
