@@ -90,6 +90,8 @@ fn each_field_changes_the_key() {
         ("a double", key(parameter(Double(1.0)))),
         ("a text", key(parameter(String("1".into())))),
         ("a longer text", key(parameter(String("11".into())))),
+        ("a long text", key(parameter(String("1".repeat(1000))))),
+        ("its last character", key(parameter(String("1".repeat(999) + "2")))),
     ];
     // Tensors of other lengths are hashed apart from the rest.
     for (name, length) in [("medium", 1024), ("long", 1025)] {
