@@ -45,7 +45,8 @@ impl PlatformDirectory for Backends {
     }
 }
 
-/// Installed backends and one whose library is in the model's directory.
+/// Installed backends and one whose library is in the model's directory. It takes the place of an
+/// installed one of its name.
 pub struct WithOwnBackend<'a> {
     pub installed: &'a Backends,
     pub own: &'a PluginBackend,
@@ -53,28 +54,54 @@ pub struct WithOwnBackend<'a> {
 
 impl PlatformDirectory for WithOwnBackend<'_> {
     fn find_backend(&self, platform: &str) -> Option<String> {
-        self.installed.find_backend(platform)
+        self.installed.find_backend(platform).filter(|backend| *backend != self.own.facts.name)
     }
 
     fn list_platforms(&self, backend: &str) -> Vec<String> {
-        self.installed.list_platforms(backend)
+        match backend == self.own.facts.name {
+            // An adapter's library serves whatever the configuration calls its platform.
+            true => Vec::new(),
+            false => self.installed.list_platforms(backend),
+        }
     }
 
     fn default_file(&self, platform_or_backend: &str) -> Option<String> {
-        match platform_or_backend == self.own.facts.name {
-            true => self.own.facts.default_file.clone(),
+        let own = &self.own.facts;
+        if platform_or_backend == own.name {
+            return own.default_file.clone();
+        }
+        let of_platform = self.installed.find_backend(platform_or_backend);
+        match of_platform.is_some_and(|backend| backend == own.name) {
+            true => None,
             false => self.installed.default_file(platform_or_backend),
         }
     }
 
     fn installed_backends(&self) -> Vec<String> {
         let mut names = self.installed.installed_backends();
-        names.push(self.own.facts.name.clone());
+        if !names.contains(&self.own.facts.name) {
+            names.push(self.own.facts.name.clone());
+        }
         names
     }
 
     fn searched_dirs(&self) -> Vec<PathBuf> {
         self.installed.searched_dirs()
+    }
+}
+
+/// The model's own backend is not asked: an adapter's library has no function for it.
+impl FileProbe for WithOwnBackend<'_> {
+    fn probe(
+        &self,
+        config: &ModelConfig,
+        candidate: &PlatformCandidate,
+        version: &VersionListing,
+    ) -> Result<Option<String>, String> {
+        match candidate.backend == self.own.facts.name {
+            true => Ok(None),
+            false => self.installed.probe(config, candidate, version),
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Models that bring the library of their backend, in the directory of the model or of a version.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::isolated::{process, processes};
 use trtserver_tests::triton_backends::{rogues, unusable};
-use trtserver_tests::{Running, backends, dist, folder, parameters, probe};
+use trtserver_tests::{Running, backends, parameters, probe};
 
 fn model(more: &[(&str, &str)]) -> String {
     format!(
@@ -84,22 +83,11 @@ fn platform_implies_a_backend_of_triton() {
     let library = fs::read(installed.path().join("pytorch/libtriton_pytorch.so"));
     let library = library.unwrap_or_else(|e| panic!("{e}"));
     let common = || explicit().triton_start_line();
-    // The install has a plugin of this name, which comes before what is in a model's directory: the
-    // same program in an install without backends.
-    let bare = folder();
-    let alone = bare.path().join("bin/trtserver");
-    let program = dist().join("bin/trtserver");
-    let made = fs::create_dir(bare.path().join("bin"))
-        .and_then(|()| {
-            fs::hard_link(&program, &alone).or_else(|_| fs::copy(&program, &alone).map(drop))
-        })
-        .and_then(|()| symlink(dist().join("plugins"), bare.path().join("plugins")));
-    made.unwrap_or_else(|e| panic!("{}: {e}", alone.display()));
-    let elsewhere = common().program([alone]).backend_dir(bare.path());
-    // Installed, or in the model's directory.
+    // Installed; or in the model's directory, where the install has a plugin of this name that
+    // refuses the platform.
     for server in [
         common().backend_dir(installed.path()).model("torch", &configuration),
-        elsewhere.model("torch", &configuration).file("torch/libtriton_pytorch.so", library),
+        common().model("torch", &configuration).file("torch/libtriton_pytorch.so", library),
     ] {
         let server = server.start();
         assert_ok(server.load("torch"));
@@ -109,6 +97,11 @@ fn platform_implies_a_backend_of_triton() {
         assert_eq!(config["default_model_filename"], "model.pt");
         assert!(server.stop().success());
     }
+    // Without a library the plugin says what to do, and a plugin serves beside a library of another name.
+    let server = common().model("torch", &configuration).file("torch/libtriton_other.so", "none");
+    let server = server.file("torch/1/model.pt", "none").start();
+    refused(&server, "torch", &["TorchScript"]);
+    assert!(server.stop().success());
 }
 
 #[test]

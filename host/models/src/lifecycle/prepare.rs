@@ -329,12 +329,12 @@ impl ModelLoader {
             let entries = allowed_entries(name, places, &dir)?;
             listings.push(VersionListing { number: *number, dir, entries });
         }
-        let probe: Option<&dyn FileProbe> = if strict { None } else { Some(&*self.backends) };
         let with_own = own.map(|own| WithOwnBackend { installed: &self.backends, own });
-        let platforms: &dyn PlatformDirectory = match &with_own {
-            Some(with_own) => with_own,
-            None => &*self.backends,
+        let (platforms, probe): (&dyn PlatformDirectory, &dyn FileProbe) = match &with_own {
+            Some(with_own) => (with_own, with_own),
+            None => (&*self.backends, &*self.backends),
         };
+        let probe = Some(probe).filter(|_| !strict);
         trtserver_model_config::complete_config(config, name, &listings, platforms, probe)
             .map_err(|e| self.with_unusable_backends(e.into()))?;
         let backend = match own {

@@ -222,6 +222,7 @@ impl Backends {
                 "the file of backend '{name}' {version}, {file}, was removed or replaced; models that use it keep it"
             );
         }
+        now.adapters = listing.adapters;
         now.sort();
         // Libraries of one directory share a manifest and its warnings.
         let warnings: BTreeSet<_> = new.iter().flat_map(|(new, _)| &new.warnings).collect();
@@ -366,8 +367,9 @@ impl Backends {
     }
 
     /// The backend `name` for one model, whose library an adapter opens from the first of `dirs`
-    /// that has it: the model's directories. `None` if none has it, or if a backend of that name is
-    /// installed.
+    /// that has it: the model's directories. `None` if none has it, or if the installed backend of
+    /// that name is an adapter's, which looks there itself. An installed plugin of that name does
+    /// not count: what is in the model's directory was put there for this model.
     ///
     /// `judge` is asked about the library before it is touched.
     ///
@@ -380,10 +382,14 @@ impl Backends {
         judge: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<Option<Arc<PluginBackend>>> {
         let inventory = self.inventory.load();
-        if name.is_empty() || name.contains('/') || inventory.versions(name).next().is_some() {
+        if name.is_empty() || name.contains('/') {
             return Ok(None);
         }
-        let adapters = self.scan_dirs().adapters;
+        let mut installed = inventory.versions(name).peekable();
+        if installed.peek().is_some() && installed.all(|version| version.backend.is_adapted()) {
+            return Ok(None);
+        }
+        let adapters = &inventory.adapters;
         let in_dir =
             |dir: &PathBuf| adapters.iter().find_map(|adapter| adapter.in_model_dir(name, dir));
         let Some(candidate) = dirs.iter().find_map(in_dir) else { return Ok(None) };

@@ -1,5 +1,6 @@
 //! The inventory: all installed backends in all their versions, and which version is the default.
 
+use super::adapters::Adapter;
 use super::candidate::Candidate;
 use super::manifest;
 use super::version;
@@ -23,6 +24,8 @@ pub struct Inventory {
     pub unusable: Vec<UnusableFile>,
     /// Default versions chosen by the operator, by backend name.
     pub configured: Arc<BTreeMap<String, String>>,
+    /// In the order of preference.
+    pub adapters: Vec<Adapter>,
 }
 
 /// One version of a backend.
