@@ -5,6 +5,9 @@
 
 use crate::lightgbm_text::check_text;
 use crate::parameters::{LIGHTGBM, XGBOOST};
+use crate::ubjson;
+use crate::xgboost_trees::{check_json_trees, check_ubjson_trees};
+use serde::de::IgnoredAny;
 use trtserver_framework::file_contents::explain_foreign;
 
 /// The form of a model's file.
@@ -89,6 +92,17 @@ pub fn recognise_file(bytes: &[u8], binary: bool) -> Result<Format, String> {
 /// # Errors
 /// The file is truncated, or its trees lead to places that do not exist.
 pub fn check_contents(format: Format, bytes: &[u8]) -> Result<(), String> {
+    check_form(format, bytes)?;
+    match format {
+        Format::XgBoostJson => check_json_trees(bytes),
+        Format::XgBoostUbj => check_ubjson_trees(bytes),
+        Format::LightGbm | Format::XgBoostBinary => Ok(()),
+    }
+}
+
+/// # Errors
+/// The file is not complete, or not of its form.
+fn check_form(format: Format, bytes: &[u8]) -> Result<(), String> {
     match format {
         Format::LightGbm => check_text(bytes),
         Format::XgBoostJson => check_json(bytes),
@@ -109,8 +123,7 @@ pub fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
 
-/// Brackets and strings of JSON. A parser of JSON refuses the values NaN and Infinity, which
-/// XGBoost writes.
+/// Brackets and strings of JSON, which tells a truncated file from a damaged one.
 fn check_json(bytes: &[u8]) -> Result<(), String> {
     let mut open = Vec::new();
     let (mut in_string, mut escaped) = (false, false);
@@ -146,153 +159,19 @@ fn check_json(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// XGBoost's own models are eight levels deep. Its reader uses the stack for each.
-const MAX_DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
-fn too_deep() -> String {
+pub fn too_deep() -> String {
     format!("the file is nested more than {MAX_DEPTH} levels deep, which no model of XGBoost is")
 }
 
-fn trailing(at: usize, end: usize) -> String {
+pub fn trailing(at: usize, end: usize) -> String {
     format!("the model ends at byte {at} and the file goes on for {} bytes", end - at)
 }
 
 /// The lengths of UBJSON.
 fn check_ubjson(bytes: &[u8]) -> Result<(), String> {
-    let mut reader = UbjReader { bytes, at: 0 };
-    match reader.value(0) {
-        Ok(()) if reader.at == bytes.len() => Ok(()),
-        Ok(()) => Err(trailing(reader.at, bytes.len())),
-        Err(UbjFault::Truncated) => Err(truncated(bytes)),
-        Err(UbjFault::Marker(at)) => Err(format!(
-            "the file is not UBJSON: byte {at} is {} where a type was expected",
-            bytes[at]
-        )),
-        Err(UbjFault::Depth) => Err(too_deep()),
-        Err(UbjFault::Length(at)) => Err(format!(
-            "the file is damaged: the length at byte {at} is negative or beyond the file"
-        )),
-    }
-}
-
-enum UbjFault {
-    Truncated,
-    /// At this byte.
-    Marker(usize),
-    Length(usize),
-    Depth,
-}
-
-struct UbjReader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl UbjReader<'_> {
-    fn next(&mut self) -> Result<u8, UbjFault> {
-        let byte = self.bytes.get(self.at).copied().ok_or(UbjFault::Truncated)?;
-        self.at += 1;
-        Ok(byte)
-    }
-
-    fn peek(&self) -> Result<u8, UbjFault> {
-        self.bytes.get(self.at).copied().ok_or(UbjFault::Truncated)
-    }
-
-    fn skip(&mut self, n: usize) -> Result<(), UbjFault> {
-        match self.at.checked_add(n).filter(|end| *end <= self.bytes.len()) {
-            Some(end) => {
-                self.at = end;
-                Ok(())
-            }
-            None => Err(UbjFault::Truncated),
-        }
-    }
-
-    /// A length: an integer with its type.
-    fn length(&mut self) -> Result<usize, UbjFault> {
-        let at = self.at;
-        let marker = self.next()?;
-        let size = fixed_size(marker).filter(|_| marker != b'd' && marker != b'D');
-        let size = size.ok_or(UbjFault::Marker(at))?;
-        let start = self.at;
-        self.skip(size)?;
-        let digits = &self.bytes[start..self.at];
-        // Signed, but for `U`.
-        let negative = marker != b'U' && digits.first().is_some_and(|first| *first > 0x7f);
-        let value = digits.iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
-        match usize::try_from(value) {
-            Ok(value) if !negative => Ok(value),
-            _ => Err(UbjFault::Length(at)),
-        }
-    }
-
-    fn value(&mut self, depth: usize) -> Result<(), UbjFault> {
-        let at = self.at;
-        let marker = self.next()?;
-        if depth > MAX_DEPTH {
-            return Err(UbjFault::Depth);
-        }
-        if let Some(size) = fixed_size(marker) {
-            return self.skip(size);
-        }
-        match marker {
-            b'Z' | b'T' | b'F' | b'N' => Ok(()),
-            b'S' => {
-                let length = self.length()?;
-                self.skip(length)
-            }
-            b'{' => {
-                while self.peek()? != b'}' {
-                    let key = self.length()?;
-                    self.skip(key)?;
-                    self.value(depth + 1)?;
-                }
-                self.skip(1)
-            }
-            b'[' => self.array(depth),
-            _ => Err(UbjFault::Marker(at)),
-        }
-    }
-
-    fn array(&mut self, depth: usize) -> Result<(), UbjFault> {
-        match self.peek()? {
-            b'$' => {
-                self.skip(1)?;
-                let at = self.at;
-                let kind = self.next()?;
-                let size = fixed_size(kind).ok_or(UbjFault::Marker(at))?;
-                let hash = self.at;
-                if self.next()? != b'#' {
-                    return Err(UbjFault::Marker(hash));
-                }
-                let count = self.length()?;
-                let bytes = count.checked_mul(size).ok_or(UbjFault::Length(hash + 1))?;
-                self.skip(bytes)
-            }
-            b'#' => {
-                self.skip(1)?;
-                let count = self.length()?;
-                (0..count).try_for_each(|_| self.value(depth + 1))
-            }
-            _ => {
-                while self.peek()? != b']' {
-                    self.value(depth + 1)?;
-                }
-                self.skip(1)
-            }
-        }
-    }
-}
-
-/// Bytes of a number.
-fn fixed_size(marker: u8) -> Option<usize> {
-    Some(match marker {
-        b'i' | b'U' | b'C' => 1,
-        b'I' => 2,
-        b'l' | b'd' => 4,
-        b'L' | b'D' => 8,
-        _ => return None,
-    })
+    ubjson::read::<IgnoredAny>(bytes).map(drop).map_err(|fault| fault.explain(bytes))
 }
 
 #[cfg(test)]

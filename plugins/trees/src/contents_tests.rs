@@ -24,20 +24,20 @@ fn forms_are_recognised_by_their_beginning() {
 #[test]
 fn complete_files_pass() {
     for json in ["{\"learner\":[1,{\"a\":\"}\\\"]\"},NaN]}", "{\"learner\":{}}\n"] {
-        assert_eq!(check_contents(Format::XgBoostJson, json.as_bytes()), Ok(()));
+        assert_eq!(check_form(Format::XgBoostJson, json.as_bytes()), Ok(()));
     }
-    assert_eq!(check_contents(Format::XgBoostUbj, UBJ), Ok(()));
+    assert_eq!(check_form(Format::XgBoostUbj, UBJ), Ok(()));
 }
 
 #[test]
 fn every_truncation_of_ubjson_and_json_is_found() {
     for at in 0..UBJ.len() {
-        let found = check_contents(Format::XgBoostUbj, &UBJ[..at]).unwrap_err();
+        let found = check_form(Format::XgBoostUbj, &UBJ[..at]).unwrap_err();
         assert!(found.contains(&format!("truncated: it ends within the model, after {at} bytes")));
     }
     let json = b"{\"learner\":[\"a\\\"\"]}";
     for at in 0..json.len() {
-        let found = check_contents(Format::XgBoostJson, &json[..at]).unwrap_err();
+        let found = check_form(Format::XgBoostJson, &json[..at]).unwrap_err();
         assert!(found.contains("truncated"), "{found}");
     }
 }
@@ -55,9 +55,9 @@ fn damage_is_named() {
         (Format::XgBoostUbj, b"{L\xff\0\0\0\0\0\0\x01a", "the length at byte 1 is negative"),
         (Format::XgBoostUbj, &long, "goes on for 1 bytes"),
     ] {
-        let found = check_contents(format, bytes).unwrap_err();
+        let found = check_form(format, bytes).unwrap_err();
         assert!(found.contains(expected), "{found}");
     }
     let nested = b"{i\x01a".iter().chain([b'['].repeat(70).iter()).copied().collect::<Vec<u8>>();
-    assert!(check_contents(Format::XgBoostUbj, &nested).unwrap_err().contains("64 levels"));
+    assert!(check_form(Format::XgBoostUbj, &nested).unwrap_err().contains("64 levels"));
 }

@@ -6,7 +6,8 @@
 //!     │      ├─ probe.rs                    which file of a version directory is a model
 //!     │      └─ complete.rs                 autocomplete
 //! model.rs ──── parameters.rs               what the configuration asks for
-//!     │      ├─ model_file.rs               the file; contents.rs, lightgbm_text.rs: checked before a library reads it
+//!     │      ├─ model_file.rs               the file
+//!     │      ├─ contents.rs                 checked before a library reads it: lightgbm_text.rs, xgboost_trees.rs, ubjson.rs
 //!     │      ├─ booster.rs                  the file, opened: lightgbm.rs, xgboost.rs
 //!     │      └─ plan.rs                     configuration against booster: what execution needs
 //! instance.rs ─ rows.rs                     batches in chunks, by several threads
@@ -29,7 +30,9 @@ mod probe;
 mod rows;
 mod scores;
 mod symbols;
+mod ubjson;
 mod xgboost;
+mod xgboost_trees;
 
 /// As in Triton, whose backend for trees has this name.
 const BACKEND: &str = "fil";

@@ -147,7 +147,7 @@ fn check_categories(
         return Ok(());
     }
     let bounds = list::<usize>(tree, "cat_boundaries", sets.saturating_add(1))?;
-    let words = tree.get("cat_threshold").map_or(0, |words| words.split_whitespace().count());
+    let words = tree.get("cat_threshold").map_or(0, |words| words_of(words).count());
     if !bounds.is_sorted() {
         return Err(TreeFault::Wrong("its sets of categories have no bounds".to_owned()));
     }
@@ -180,6 +180,11 @@ fn number<T: FromStr>(block: &Block<'_>, key: &str) -> Option<T> {
     block.get(key)?.trim().parse().ok()
 }
 
+/// As LightGBM divides a list: at spaces alone, not at other white space.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(' ').filter(|word| !word.is_empty())
+}
+
 /// Exactly `expected` numbers.
 fn list<T: FromStr>(
     block: &Block<'_>,
@@ -187,13 +192,13 @@ fn list<T: FromStr>(
     expected: usize,
 ) -> Result<Vec<T>, TreeFault> {
     let text = block.get(key).copied().unwrap_or_default();
-    let mut words = text.split_whitespace();
+    let mut words = words_of(text);
     let all: Vec<T> = words.by_ref().map_while(|word| word.parse().ok()).collect();
     if all.len() < expected {
         return Err(TreeFault::Short(key));
     }
     if all.len() > expected || words.next().is_some() {
-        let found = text.split_whitespace().count();
+        let found = words_of(text).count();
         return Err(TreeFault::Wrong(format!(
             "it has {found} values of '{key}', expected {expected}"
         )));

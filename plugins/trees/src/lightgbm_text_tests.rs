@@ -32,6 +32,8 @@ fn numbers_that_name_nothing_are_refused() {
         ("left_child=1 -1", "left_child=0 -1", "tree 0: its 'left_child' leads from 0 to 0"),
         ("left_child=1 -1", "left_child=2 -1", "tree 0: its 'left_child' leads from 0 to 2"),
         ("left_child=1 -1", "left_child=1 -4", "tree 0: its 'left_child' leads from 1 to -4"),
+        // White space at which LightGBM does not divide.
+        ("left_child=1 -1", "left_child=1\x0c-1", "tree 0 lacks values of 'left_child'"),
         ("left_child=1 -1", "left_child=1", "tree 0 lacks values of 'left_child'"),
         (
             "left_child=1 -1",

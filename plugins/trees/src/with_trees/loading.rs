@@ -86,7 +86,7 @@ fn files_that_are_no_models_are_explained() {
             "XGBoost 3.1 and newer read JSON and UBJSON only",
         ),
         ("i.json", b"{\"learner\":{\"x\":[}", "byte 17 closes what is not open"),
-        ("j.json", b"{\"learner\":{}}", "XGBoost: "),
+        ("j.json", b"{\"learner\":{}}", "the file is damaged: missing field `learner_model_param`"),
     ];
     for (name, contents, expected) in cases {
         let path = put(dir.path(), name, contents);

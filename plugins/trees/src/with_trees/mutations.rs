@@ -1,5 +1,4 @@
-//! Damaged files of LightGBM: each is refused, or loaded and asked, and never ends the process.
-//! (Files of XGBoost may: `tests/wire/frameworks/with_trees.rs`.)
+//! Damaged files: each is refused, or loaded and asked, and never ends the process.
 
 use super::*;
 use std::fs;
@@ -7,6 +6,9 @@ use trtserver_plugin_testkit::damaged_files::{SeededNumbers, damage_bytes, find_
 
 /// Names the folder with damaged files, for the child.
 const FOLDER: &str = "TRTSERVER_TREES_DAMAGED";
+
+const LIGHTGBM: [&str; 4] = ["lgbm_binary", "lgbm_three", "lgbm_dart", "lgbm_linear"];
+const XGBOOST: [&str; 4] = ["xgb_binary", "xgb_class", "xgb_three", "xgb_dart"];
 
 /// In the order of their names.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
@@ -46,7 +48,7 @@ fn fatal_files(models: &[&str], each: usize, seed: u64) -> Vec<String> {
         let end = path.extension().unwrap().to_str().unwrap();
         for nth in 0..each {
             let file = folder.path().join(format!("{name}-{nth}.{end}"));
-            fs::write(file, damage_bytes(&bytes, true, &mut numbers)).unwrap();
+            fs::write(file, damage_bytes(&bytes, end != "ubj", &mut numbers)).unwrap();
         }
     }
     find_fatal_files(("with_trees::mutations::child", FOLDER), folder.path(), files_in).unwrap()
@@ -54,7 +56,19 @@ fn fatal_files(models: &[&str], each: usize, seed: u64) -> Vec<String> {
 
 #[test]
 fn damaged_files_of_lightgbm_end_no_process() {
-    let models = ["lgbm_binary", "lgbm_three", "lgbm_dart", "lgbm_linear"];
-    let none: Vec<String> = Vec::new();
-    assert_eq!(fatal_files(&models, 50, 11), none);
+    assert_eq!(fatal_files(&LIGHTGBM, 50, 11), Vec::<String>::new());
+}
+
+#[test]
+fn damaged_files_of_xgboost_end_no_process() {
+    assert_eq!(fatal_files(&XGBOOST, 50, 12), Vec::<String>::new());
+}
+
+/// `TRTSERVER_TREES_COPIES=1000 cargo test -p trtserver-plugin-trees -- --ignored mutations`
+#[test]
+#[ignore = "takes minutes"]
+fn many_damaged_files_end_no_process() {
+    let each = std::env::var("TRTSERVER_TREES_COPIES").ok().and_then(|count| count.parse().ok());
+    let models = [LIGHTGBM, XGBOOST].concat();
+    assert_eq!(fatal_files(&models, each.unwrap_or(200), 13), Vec::<String>::new());
 }
