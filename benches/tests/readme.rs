@@ -1,5 +1,5 @@
-//! Each command of README.md and docs/numbers.md measures rows, without an error: shown with
-//! `--check-only`, which needs no release build.
+//! Each command of README.md, docs/numbers.md and pages of plugins measures rows, without an error:
+//! shown with `--check-only`, which needs no release build.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,13 +9,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
+const PAGES: [&str; 5] = [
+    "README.md",
+    "docs/numbers.md",
+    "docs/choosing-a-backend.md",
+    "plugins/openvino/README.md",
+    "plugins/trees/README.md",
+];
+
 /// The texts that the pages pass to `--only`.
 fn rows_on_pages(root: &Path) -> BTreeSet<String> {
     let mut rows = BTreeSet::new();
-    for page in ["README.md", "docs/numbers.md"] {
+    for page in PAGES {
         let text = fs::read_to_string(root.join(page)).unwrap();
-        let commands = text.split('`').filter_map(|code| code.strip_prefix("--only "));
-        rows.extend(commands.map(|text| text.trim_matches('\'').to_owned()));
+        let begins = ["", "cargo xtask bench -- "];
+        let of_bench = |code: &'_ str| {
+            let command =
+                begins.iter().find_map(|begin| code.strip_prefix(begin)?.strip_prefix("--only "));
+            command.map(|text| text.trim_matches('\'').to_owned())
+        };
+        rows.extend(text.split('`').filter_map(of_bench));
     }
     rows
 }

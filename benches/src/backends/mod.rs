@@ -1,7 +1,10 @@
-//! Overhead between request and backend: the `custom.h` shim, the plugins of TensorFlow and of
-//! decision trees, and isolation.
+//! Overhead between request and backend: the `custom.h` shim, the plugins of TensorFlow, of decision
+//! trees and of OpenVINO, and isolation; and one file in two engines.
 
+mod bare; // a plugin compared with the C API of its library
+mod engines; // one ONNX file in OpenVINO and in ONNX Runtime
 mod isolation; // an isolated model compared with the same local one
+mod openvino; // the plugin compared with OpenVINO's C API
 pub mod shim; // a library behind the shim compared with direct calls
 mod tensorflow; // the plugin compared with TensorFlow's C API
 mod trees; // the plugin compared with the C APIs of LightGBM and XGBoost
@@ -16,8 +19,13 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     shim::measure(options, &mut shim_calls)?;
     let mut tensorflow_calls = Table::new(tensorflow::COLUMNS);
     tensorflow::measure(options, &mut tensorflow_calls);
-    let mut trees_calls = Table::new(trees::COLUMNS);
+    let bare = |title| Table::new(&[&[title], &bare::COLUMNS[..]].concat());
+    let mut trees_calls = bare(trees::TITLE);
     trees::measure(options, &mut trees_calls);
+    let mut openvino_calls = bare(openvino::TITLE);
+    openvino::measure(options, &mut openvino_calls);
+    let mut engines = Table::new(engines::COLUMNS);
+    engines::measure(options, &mut engines);
     isolation::measure(options, &mut isolated)?;
-    Ok(vec![shim_calls, tensorflow_calls, trees_calls, isolated])
+    Ok(vec![shim_calls, tensorflow_calls, trees_calls, openvino_calls, engines, isolated])
 }
