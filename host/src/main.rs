@@ -1,5 +1,5 @@
 //! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs one of the
-//! commands `check`, `plugin`, `store` and `plugin-host`.
+//! commands `backend`, `check`, `plugin`, `store` and `plugin-host`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
+        Some(arg) if arg == "backend" => return trtserver_tool::run_backend(args),
         Some(arg) if arg == "check" => return trtserver_tool::check_repository(args),
         Some(arg) if arg == "plugin" => return trtserver_tool::run_tool(args),
         Some(arg) if arg == "store" => return trtserver_tool::store::run_store_check(args),

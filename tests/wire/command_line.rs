@@ -23,6 +23,7 @@ fn help_lists_all_flags() {
         "--help",
         "--version",
         "trtserver plugin list|check|new",
+        "trtserver backend fetch NAME",
     ] {
         assert!(ended.stdout.contains(flag), "no {flag} in {}", ended.stdout);
     }

@@ -5,6 +5,7 @@
 mod access_log;
 mod administration;
 mod api_description;
+mod backend_fetch;
 mod backends;
 mod bare_repository;
 mod boards;

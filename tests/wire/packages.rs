@@ -97,7 +97,12 @@ fn small_install(into: &Path) {
     };
     let program = dist().join("bin/trtserver");
     write("bin/trtserver", &format!("#!/bin/sh\nexec {} \"$@\"\n", program.display()));
-    for name in ["LICENSE", "plugins/triton/plugin.toml", "include/trtserver/backend.hpp"] {
+    for name in [
+        "LICENSE",
+        "plugins/triton/plugin.toml",
+        "plugins/triton/fetch/python.toml",
+        "include/trtserver/backend.hpp",
+    ] {
         write(name, name);
     }
     write("base/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");

@@ -4,7 +4,7 @@
 //!     target/dist/bin/trtserver  bin/trtserver-classify  bin/trtserver-perf  bin/perf_client
 //!                 bin/            and the sample programs (`client_programs.rs`)
 //!                 backends/<name>/libtrtserver_<name>.so
-//!                 plugins/triton/libtritonserver.so  plugin.toml
+//!                 plugins/triton/libtritonserver.so  plugin.toml  fetch/python.toml
 //!                 lib/            framework libraries, filled by `runtimes`; the client library (`client_library.rs`)
 //!                 include/  share/  LICENSE    for authors of backends (`sdk.rs`)
 //!                 profile         `release` or `debug`
@@ -216,8 +216,12 @@ pub fn install_build(paths: &Paths, built: &Path, dist: &Path, debug: bool) -> R
     put_plugins(built, dist, PLUGINS.iter().filter(|plugin| debug || !plugin.test_only))?;
     let (_, file, dir) = ADAPTER;
     put(&built.join(file), &dist.join(dir).join(file))?;
-    let manifest = "plugin.toml";
-    put(&paths.root.join("plugins/triton-shim").join(manifest), &dist.join(dir).join(manifest))?;
+    for manifest in ["plugin.toml", "fetch/python.toml"] {
+        put(
+            &paths.root.join("plugins/triton-shim").join(manifest),
+            &dist.join(dir).join(manifest),
+        )?;
+    }
     sdk::install(paths, dist)?;
     wheel::install(paths, dist, &built.join("libtrtserver_client.so"))?;
     client_library::install(paths, built, dist)

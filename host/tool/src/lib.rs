@@ -1,13 +1,15 @@
 //! Commands that need no server: `trtserver check` for model repositories, `trtserver plugin …` for
-//! authors and operators of backends.
+//! authors and operators of backends, `trtserver backend fetch` for backends in Python packages.
 
 mod check;
+mod fetch;
 mod list;
 mod new;
 mod repository;
 pub mod store;
 mod subprocess;
 
+pub use fetch::run_backend;
 pub use repository::check_repositories as check_repository;
 
 use clap::error::{ContextKind, ErrorKind};

@@ -4,6 +4,7 @@ mod batch_strategies_with_triton;
 mod completion_with_triton;
 mod contract_with_triton;
 mod differential_with_triton;
+mod fetched_with_triton;
 mod free_outputs_with_triton;
 mod gpu_memory;
 mod left_out_outputs_with_triton;

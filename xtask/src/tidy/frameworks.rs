@@ -22,7 +22,7 @@ const NAMES: &[&str] = &[
 /// Names of backends that are ordinary words: only as a whole literal.
 const LITERALS: &[&str] = &["\"custom\"", "\"python\""];
 
-/// Files that may name frameworks, because a protocol page fixes the words.
+/// Files that may name frameworks, most because a protocol page fixes the words.
 const ALLOWED: &[(&str, &str)] = &[
     ("host/config/src/backend_config.rs", "flags of TRTIS for one backend"),
     ("host/config/src/build.rs", "environment variables of TRTIS"),
@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("host/model-config/src/check/trtis_rules.rs", "rules of v1.x for its platforms"),
     ("host/model-config/src/platforms.rs", "platforms of releases, in their order of detection"),
     ("host/server/src/start_lines.rs", "the start line of TRTIS"),
+    ("host/tool/src/fetch.rs", "the option that names the interpreter of pip"),
 ];
 
 /// The rule, and the allowed files that were seen to need their exception.

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 /// The lines after `Usage: `.
 pub const USAGE: &str = "trtserver --model-repository DIR [FLAGS]\n       trtserver check [FLAGS] DIR…\n       \
-     trtserver plugin list|check|new …";
+     trtserver plugin list|check|new …\n       trtserver backend fetch NAME";
 
 /// What `--version` prints beside the version of the server.
 #[derive(Clone, Copy, Debug, Default)]
