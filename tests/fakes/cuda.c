@@ -40,7 +40,7 @@
 enum {
     OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700,
-    LAUNCH_FAILED = 719, NOT_SUPPORTED = 801
+    ALREADY_REGISTERED = 712, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801
 };
 enum { MAX_DEVICES = 16, MAX_SETTINGS = 32, MAX_FUNCTIONS = 128 };
 #define DEVICE_BASE 0x200000000000ull
@@ -75,6 +75,7 @@ typedef struct allocation {
 typedef struct host_block {
     void *at;
     uint64_t bytes;
+    int registered; /* memory of the caller */
     struct host_block *next;
 } host_block;
 
@@ -927,10 +928,40 @@ result cuMemFreeHost(void *at) {
     CURRENT(d);
     code = INVALID_VALUE;
     for (host_block **p = &host_blocks; *p; p = &(*p)->next) {
-        if ((*p)->at != at) continue;
+        if ((*p)->at != at || (*p)->registered) continue;
         host_block *b = *p;
         *p = b->next;
         free(b->at);
+        free(b);
+        code = OK;
+        break;
+    }
+    if (code) double_frees++;
+    END;
+}
+
+result cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags) {
+    (void)flags;
+    BEGIN(NULL, bytes);
+    CURRENT(d);
+    if (!bytes || (uintptr_t)at % 4096 || bytes % 4096) FAIL(INVALID_VALUE);
+    for (host_block *b = host_blocks; b; b = b->next)
+        if ((char *)at < (char *)b->at + b->bytes && (char *)b->at < (char *)at + bytes) FAIL(ALREADY_REGISTERED);
+    host_block *b = calloc(1, sizeof *b);
+    if (!b) abort();
+    *b = (host_block){.at = at, .bytes = bytes, .registered = 1, .next = host_blocks};
+    host_blocks = b;
+    END;
+}
+
+result cuMemHostUnregister(void *at) {
+    BEGIN(NULL, 0);
+    CURRENT(d);
+    code = INVALID_VALUE;
+    for (host_block **p = &host_blocks; *p; p = &(*p)->next) {
+        if ((*p)->at != at || !(*p)->registered) continue;
+        host_block *b = *p;
+        *p = b->next;
         free(b);
         code = OK;
         break;
@@ -1163,23 +1194,24 @@ result cuGraphDestroy(graph *g) {
 /* The report. */
 
 static int report(char *text, size_t size) {
-    uint64_t blocks = 0, bytes = 0, opened = 0, pinned = 0, peak = 0;
+    uint64_t blocks = 0, bytes = 0, opened = 0, pinned = 0, registered = 0, peak = 0;
     for (allocation *a = allocations; a; a = a->next) {
         if (a->ipc) opened++;
         else if (!a->freed) blocks++, bytes += a->bytes;
     }
-    for (host_block *b = host_blocks; b; b = b->next) pinned += b->bytes;
+    for (host_block *b = host_blocks; b; b = b->next) *(b->registered ? &registered : &pinned) += b->bytes;
     for (int i = 0; i < device_count; i++) peak += devices[i].peak;
     return snprintf(text, size,
                     "device_blocks %llu\ndevice_bytes %llu\npeak_bytes %llu\nipc_open %llu\npinned_bytes %llu\n"
                     "streams %llu\nevents %llu\nmodules %llu\ngraphs %llu\ndouble_frees %llu\nbad_handles %llu\n"
-                    "copies_queued %llu\npinned_uploads %llu\npinned_upload_bytes %llu\n",
+                    "copies_queued %llu\npinned_uploads %llu\npinned_upload_bytes %llu\n"
+                    "registered_bytes %llu\n",
                     (unsigned long long)blocks, (unsigned long long)bytes, (unsigned long long)peak,
                     (unsigned long long)opened, (unsigned long long)pinned, (unsigned long long)streams_alive,
                     (unsigned long long)events_alive, (unsigned long long)modules_alive, (unsigned long long)graphs_alive,
                     (unsigned long long)double_frees, (unsigned long long)bad_handles,
                     (unsigned long long)copies_queued, (unsigned long long)pinned_uploads,
-                    (unsigned long long)pinned_upload_bytes);
+                    (unsigned long long)pinned_upload_bytes, (unsigned long long)registered);
 }
 
 void fake_cuda_report(char *text, size_t size) {

@@ -3,11 +3,12 @@
 
 use crate::onnx_gpu::{logged, parameter, server};
 use serde_json::{Value, json};
+use std::fs::read_to_string;
 use trtserver_client::blocking::v2::BlockingClient;
 use trtserver_client::v2::{InferRequest, Input};
 use trtserver_client::{Bytes, Protocol, Settings};
 use trtserver_tests::fakes::Fakes;
-use trtserver_tests::{Response, Running, Server};
+use trtserver_tests::{Response, Running, Server, SharedObject};
 
 const ON_GPU: &str = "instance_group { kind: KIND_GPU }\n";
 
@@ -344,22 +345,37 @@ fn batches_for_cpu_and_gpu_are_formed_for_any_size() {
 /// Tensors above the size up to which they are staged in pinned memory.
 const ELEMENTS: usize = 128 << 10;
 
+fn with_large(server: Server, more: &str) -> Server {
+    let dims = ELEMENTS.to_string();
+    let file = SUM.replace("-1 4", &format!("-1 {dims}"));
+    server.model("large", config("large", &dims, more)).file("large/1/model.onnx", file)
+}
+
+/// A request for A + B, whose inputs have these parameters.
+fn large_request(parameters: [Value; 2]) -> String {
+    let tensor = |(name, parameters): (&str, Value)| json!({ "name": name, "datatype": "FP32", "shape": [1, ELEMENTS], "parameters": parameters });
+    let inputs: Vec<Value> = ["A", "B"].into_iter().zip(parameters).map(tensor).collect();
+    let output = json!({ "name": "SUM", "parameters": { "binary_data": true } });
+    json!({ "inputs": inputs, "outputs": [output] }).to_string()
+}
+
+/// A and B.
+fn large_inputs(first: f32) -> Vec<u8> {
+    let values = (0..2 * ELEMENTS).map(|i| first + (i % ELEMENTS) as f32);
+    values.flat_map(f32::to_le_bytes).collect()
+}
+
 #[track_caller]
 fn adds_large(server: &Running, first: f32) {
-    let tensor = |name: &str| {
-        let parameters = json!({ "binary_data_size": 4 * ELEMENTS });
-        json!({ "name": name, "datatype": "FP32", "shape": [1, ELEMENTS], "parameters": parameters })
-    };
-    let head = json!({
-        "inputs": [tensor("A"), tensor("B")],
-        "outputs": [{ "name": "SUM", "parameters": { "binary_data": true } }],
-    });
-    let head = head.to_string().into_bytes();
+    let head = large_request([0, 1].map(|_| json!({ "binary_data_size": 4 * ELEMENTS })));
     let length = head.len().to_string();
-    let values = (0..2 * ELEMENTS).map(|i| first + (i % ELEMENTS) as f32);
-    let body = [head, values.flat_map(f32::to_le_bytes).collect()].concat();
+    let body = [head.into_bytes(), large_inputs(first)].concat();
     let headers = [("Inference-Header-Content-Length", length.as_str())];
-    let response = server.post("/v2/models/large/infer", &headers, body);
+    has_sums(&server.post("/v2/models/large/infer", &headers, body), first);
+}
+
+#[track_caller]
+fn has_sums(response: &Response, first: f32) {
     assert_eq!(response.status, 200, "{}", response.text());
     let sums = &response.body[response.body.len() - 4 * ELEMENTS..];
     let sum = |at: usize| {
@@ -387,27 +403,21 @@ fn adds_large_over_grpc(server: &Running, first: f32) {
     assert_eq!(sum.data, values(2.0));
 }
 
-/// The first body finds no pinned block of its size, and the third finds it in use: the source of a
-/// copy is kept until the next batch. From then on there are two.
+/// The first body finds no pinned block of its size.
 #[test]
 fn large_bodies_for_a_gpu_are_received_into_pinned_memory() {
     let fakes = Fakes::new();
-    let dims = ELEMENTS.to_string();
-    let large = SUM.replace("-1 4", &format!("-1 {dims}"));
-    let model = |server: Server, more: &str| {
-        server.model("large", config("large", &dims, more)).file("large/1/model.onnx", &large)
-    };
-    let running = model(server(&fakes), ON_GPU).start();
+    let running = with_large(server(&fakes), ON_GPU).start();
     for first in 0..6u16 {
         adds_large(&running, first.into());
     }
     leaves_nothing(running, &fakes);
     let tensors = 2 * 4 * ELEMENTS as u64;
-    assert_eq!(fakes.reported("pinned_upload_bytes"), 4 * tensors);
+    assert_eq!(fakes.reported("pinned_upload_bytes"), 5 * tensors);
     // Each tensor of a gRPC message has a block of its own: the first message finds none, and only
     // one is pinned at a time.
     let fakes = Fakes::new();
-    let running = model(server(&fakes), ON_GPU).start();
+    let running = with_large(server(&fakes), ON_GPU).start();
     for first in 0..6u16 {
         adds_large_over_grpc(&running, first.into());
     }
@@ -420,9 +430,58 @@ fn large_bodies_for_a_gpu_are_received_into_pinned_memory() {
         ("--pinned-memory-pool-byte-size=0", ON_GPU),
         ("--pinned-memory-pool-byte-size=100000000", "instance_group { kind: KIND_CPU }"),
     ] {
-        let running = model(server(&fakes).flag(flag), more).start();
+        let running = with_large(server(&fakes).flag(flag), more).start();
         (0..3u16).for_each(|first| adds_large(&running, first.into()));
         assert!(running.stop().success());
     }
+    assert_eq!(fakes.reported("pinned_upload_bytes"), 0);
+}
+
+/// The region of a client is pinned by the first batch that reads it, until it is unregistered.
+#[test]
+fn shared_memory_is_pinned_where_a_gpu_reads_it() {
+    let tensor = 4 * ELEMENTS as u64;
+    let infer = |server: &Running, object: &SharedObject| {
+        let body = large_request([0, tensor].map(|offset| object.parameters(offset, tensor)));
+        server.post("/v2/models/large/infer", &[], body)
+    };
+    let adds_thrice = |server: &Running, object: &SharedObject| {
+        for first in 0..3u16 {
+            object.write(0, &large_inputs(first.into()));
+            has_sums(&infer(server, object), first.into());
+        }
+    };
+    let start = |fakes: &Fakes| {
+        let server = with_large(server(fakes), ON_GPU).env("FAKE_CUDA_LOG", fakes.path("calls"));
+        server.flag("--allow-client-shm=true").flag("--log-verbose=1")
+    };
+    let fakes = Fakes::new();
+    let running = start(&fakes).start();
+    let object = SharedObject::registered(&running, 2 * tensor);
+    adds_thrice(&running, &object);
+    // A device reads pinned pages whose file was made shorter; the client has an error as before.
+    object.resize(tensor);
+    let refused = infer(&running, &object);
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("lacks pages"), "{}", refused.text());
+    object.unregister(&running);
+    let calls = || {
+        let log = read_to_string(fakes.path("calls")).unwrap_or_default();
+        ["cuMemHostRegister_v2", "cuMemHostUnregister"]
+            .map(|function| log.matches(&format!(" call {function} ")).count())
+    };
+    running.poll_until("the region is pinned and unpinned once", |_| calls() == [1, 1]);
+    leaves_nothing(running, &fakes);
+    assert_eq!(fakes.reported("registered_bytes"), 0);
+    assert!(fakes.reported("pinned_upload_bytes") >= 3 * 2 * tensor);
+    // Refused by the driver.
+    let fakes = Fakes::new();
+    let running = start(&fakes).env("FAKE_CUDA_FAIL", "cuMemHostRegister_v2:0:801").start();
+    let object = SharedObject::registered(&running, 2 * tensor);
+    adds_thrice(&running, &object);
+    let line = format!("shared memory region '{}' is not pinned: GPU 0: cuMem", object.name);
+    running.wait_for_log(&line);
+    assert_eq!(running.log().matches(&line).count(), 1);
+    leaves_nothing(running, &fakes);
     assert_eq!(fakes.reported("pinned_upload_bytes"), 0);
 }

@@ -25,6 +25,7 @@ pub const EVENT_FLAGS: c_uint = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as c_
     | sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
 /// The memory is pinned for all contexts.
 pub const HOST_ALLOC_PORTABLE: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE;
+pub const HOST_REGISTER_PORTABLE: c_uint = sys::CU_MEMHOSTREGISTER_PORTABLE;
 pub const IPC_LAZY_PEER_ACCESS: c_uint =
     sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as c_uint;
 
@@ -143,6 +144,8 @@ functions! {
         pool_trim ["cuMemPoolTrimTo"] (pool: CuPool, keep: usize);
         pool_alloc ["cuMemAllocFromPoolAsync"] (address: *mut CuPtr, bytes: usize, pool: CuPool, stream: CuStream);
         free_async ["cuMemFreeAsync"] (address: CuPtr, stream: CuStream);
+        host_register ["cuMemHostRegister_v2", "cuMemHostRegister"] (address: *mut c_void, bytes: usize, flags: c_uint);
+        host_unregister ["cuMemHostUnregister"] (address: *mut c_void);
         profiler_start ["cuProfilerStart"] ();
         profiler_stop ["cuProfilerStop"] ();
     }

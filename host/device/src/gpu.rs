@@ -7,12 +7,14 @@ use super::ipc::IpcMemory;
 use super::load_measure::LoadGroup;
 use super::pinned::{PinnedMemory, PinnedPool};
 use super::pool::{DeviceMemory, DevicePool};
+use super::registered::RegisteredMemory;
 use super::stream::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute::*;
 use cudarc::driver::sys::CUuuid;
 use parking_lot::Mutex;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use trtserver_base::error::{Error, Result};
@@ -119,6 +121,22 @@ impl GpuDevice {
     /// Pinned host memory, see [`PinnedPool::alloc`].
     pub fn alloc_pinned(&self, bytes: usize, tag: impl Into<MemoryTag>) -> Result<PinnedMemory> {
         self.pinned.alloc(self.context, bytes, tag.into())
+    }
+
+    /// Pins memory of another owner, see [`RegisteredMemory`].
+    ///
+    /// # Errors
+    /// There is no room for it, or the driver refuses: devices copy it as pageable memory.
+    ///
+    /// # Safety
+    /// The memory, whole pages, stays mapped until the result is dropped.
+    pub unsafe fn register_memory(
+        &self,
+        start: NonNull<u8>,
+        bytes: usize,
+    ) -> Result<RegisteredMemory> {
+        // SAFETY: the caller's promise.
+        unsafe { RegisteredMemory::pin(self.pinned, self.context, start, bytes) }
     }
 
     /// Opens memory of another process.

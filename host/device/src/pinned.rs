@@ -30,6 +30,8 @@ struct PinnedPoolState {
     used: u64,
     peak: u64,
     held: u64,
+    /// Part of `used`: memory of other owners.
+    registered: u64,
 }
 
 struct PinnedAddress(NonNull<u8>);
@@ -143,6 +145,43 @@ impl PinnedPool {
         }
         state.held += class as u64;
         (true, unpinned)
+    }
+
+    /// Counts memory of another owner as used and held. It may be half of what the limit allows, so
+    /// that there is room for blocks.
+    pub(super) fn count_registered(&self, context: &CudaContext, bytes: usize) -> Result<()> {
+        let most = self.limit / 2;
+        let mut state = self.state.lock();
+        let registered = state.registered;
+        if registered.saturating_add(bytes as u64) > most {
+            let message = format!(
+                "{bytes} bytes beside {registered} of other regions are more than {most}, half of \
+                 --pinned-memory-pool-byte-size"
+            );
+            return Err(Error::new(Code::ResourceExhausted, message));
+        }
+        state.registered += bytes as u64;
+        drop(state);
+        let (fits, unpinned) = self.make_place(bytes);
+        for address in unpinned {
+            self.unpin(context, address);
+        }
+        let mut state = self.state.lock();
+        if !fits {
+            state.registered -= bytes as u64;
+            drop(state);
+            return Err(self.exhausted(bytes));
+        }
+        state.used += bytes as u64;
+        state.peak = state.peak.max(state.used);
+        Ok(())
+    }
+
+    pub(super) fn forget_registered(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        state.registered -= bytes as u64;
+        state.used -= bytes as u64;
+        state.held -= bytes as u64;
     }
 
     pub fn bytes(&self) -> PoolBytes {

@@ -2,8 +2,10 @@
 
 use super::PoolBytes;
 use crate::testing::FakeCuda;
-use crate::{DeviceSettings, GpuStreams, StreamPriority};
-use trtserver_base::error::Code;
+use crate::{DeviceSettings, GpuDevice, GpuStreams, RegisteredMemory, StreamPriority};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use trtserver_base::error::{Code, Error};
 use trtserver_base::ledger::LedgerHolder;
 
 #[test]
@@ -151,6 +153,59 @@ fn wanted_block_is_pinned_later_unless_the_limit_forbids_it() {
     drop(both);
     assert_eq!(fake.count("cuMemHostAlloc"), 3);
     assert_eq!(pool.bytes().held, 65536);
+}
+
+/// Whole pages that the pool does not own.
+struct OtherPages(NonNull<u8>, Layout);
+
+impl OtherPages {
+    fn new(bytes: usize) -> Self {
+        let layout = Layout::from_size_align(bytes, 4096).unwrap();
+        // SAFETY: the layout is not empty.
+        Self(NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap(), layout)
+    }
+
+    fn pin(&self, device: &'static GpuDevice) -> Result<RegisteredMemory, Error> {
+        // SAFETY: the tests drop the result before the pages.
+        unsafe { device.register_memory(self.0, self.1.size()) }
+    }
+}
+
+impl Drop for OtherPages {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and in no use any more.
+        unsafe { dealloc(self.0.as_ptr(), self.1) }
+    }
+}
+
+#[test]
+fn memory_of_others_is_pinned_up_to_half_of_the_limit() {
+    let fake = FakeCuda::new(&[("FAIL", "cuMemHostRegister_v2:2:712")]);
+    let settings = DeviceSettings { pinned_pool: 64 << 10, ..DeviceSettings::default() };
+    let driver = fake.open_with(&settings).unwrap();
+    let (device, pool) = (driver.device(0).unwrap(), driver.pinned());
+    let [large, small, more] = [24 << 10, 8192, 4096].map(OtherPages::new);
+    // A free block makes room.
+    let blocks = [0, 0].map(|_| device.alloc_pinned(32768, LedgerHolder::Backend).unwrap());
+    let [one, _other] = blocks;
+    drop(one);
+    let pinned = large.pin(device).unwrap();
+    assert_eq!(fake.count("cuMemFreeHost"), 1);
+    let refused = small.pin(device).err().unwrap();
+    assert!(refused.message.contains("cuMemHostRegister_v2 failed"), "{refused}");
+    let held = (32 << 10) + (24 << 10);
+    assert_eq!(pool.bytes(), PoolBytes { used: held, peak_used: 65536, held });
+    let second = small.pin(device).unwrap();
+    let refused = more.pin(device).err().unwrap();
+    assert_eq!(
+        refused.message,
+        "4096 bytes beside 32768 of other regions are more than 32768, half of --pinned-memory-pool-byte-size"
+    );
+    assert_eq!(fake.report()["registered_bytes"], 32768);
+    drop((pinned, second));
+    assert_eq!((fake.report()["registered_bytes"], pool.bytes().held), (0, 32768));
+    assert!(more.pin(device).is_ok());
+    assert_eq!(fake.report()["double_frees"], 0);
 }
 
 #[test]

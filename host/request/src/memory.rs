@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
+use trtserver_device::GpuDevice;
 
 /// Type of memory. Client shared memory in the host's address space is `Cpu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +66,10 @@ pub trait MemoryOwner: Send + Sync {
     fn shared_region(&self) -> Option<SharedRegion<'_>> {
         None
     }
+
+    /// Pins the memory where it is, if that can be done, and finds out whether it is still there,
+    /// before `device` copies from it. Called for shared memory, by the thread of an instance.
+    fn prepare_upload(&self, _device: &'static GpuDevice) {}
 
     /// The event, as backends receive it, after which a device may access the memory; null = now.
     fn ready_event(&self) -> *const u8 {

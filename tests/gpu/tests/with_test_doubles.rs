@@ -1,5 +1,5 @@
-//! The check `tensorrt` on test doubles of the driver and of TensorRT: it passes right results, and
-//! fails wrong ones.
+//! Checks on test doubles of the driver and of TensorRT: `tensorrt` passes right results, and fails
+//! wrong ones; `pinned-inputs` counts what is pinned.
 
 use std::process::{Command, Output};
 use trtserver_tests::fakes::Fakes;
@@ -33,6 +33,24 @@ fn check(operation: Option<&str>) -> Output {
         command.env("TRTSERVER_TENSORRT_MODELS", models.path());
     }
     command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"))
+}
+
+/// Times of a test double say nothing; a wrong sum or count fails.
+#[test]
+fn regions_are_pinned_while_they_are_registered() {
+    let fakes = Fakes::new();
+    for (fail, succeeds, part) in [
+        ("", true, "SKIP  pinned-inputs"),
+        ("cuMemHostRegister_v2:0:801", false, "expected 8388608 bytes of the region to be pinned"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trtserver-gpu-test"));
+        command.args(["--only", "pinned-inputs", "--requests", "2"]).env("TRTSERVER_DIST", dist());
+        command.env("LD_LIBRARY_PATH", fakes.path("")).env("FAKE_CUDA_VISIBLE", "0");
+        let output = command.env("FAKE_CUDA_FAIL", fail).output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert!(out.contains(part), "no {part:?} in {out}");
+        assert_eq!(output.status.success(), succeeds, "{out}");
+    }
 }
 
 #[test]

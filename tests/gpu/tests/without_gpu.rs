@@ -25,9 +25,11 @@ fn list_names_the_checks() {
         "cuda-shared-memory",
         "latency",
         "overlap",
+        "pinned-inputs",
         "memory",
         "tensorrt",
         "onnx-speed",
+        "onnx-copies",
         "faults",
     ] {
         assert!(out.lines().any(|line| line.starts_with(check)), "{check} in {out}");

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, open, statat
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use trtserver_base::error::Error;
+use trtserver_device::GpuDevice;
 
 /// A registered region: a mapped part of a POSIX shared-memory object. Offset and length are in
 /// bytes.
@@ -121,6 +122,14 @@ impl SystemRegion {
     /// may change them at any time, so what is checked must be copied first.
     pub fn ptr(&self) -> NonNull<u8> {
         self.window.ptr()
+    }
+
+    /// Pins the window, for copies to and from any device, when it is called first; false if it is
+    /// not pinned. Takes milliseconds then.
+    pub(super) fn pin(&self, device: &'static GpuDevice) -> bool {
+        self.window.pin(device, |e| {
+            tracing::debug!("shared memory region '{}' is not pinned: {e}", self.name);
+        })
     }
 
     /// The region as the process of an isolated model opens it.

@@ -4,6 +4,8 @@ use super::super::testing::Object;
 use super::*;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
+use trtserver_device::testing::FakeCuda;
 
 fn open(key: &str, offset: u64, len: u64) -> Result<SystemRegion, OpenError> {
     SystemRegion::open("r", key, offset, len)
@@ -31,6 +33,43 @@ fn region_is_a_window_at_any_offset() {
         object.read(4999, 6),
         [&content[4999..5000], b"abcd", &content[5004..5005]].concat()
     );
+}
+
+#[test]
+fn window_is_pinned_once_until_its_region_is_dropped() {
+    let fake = FakeCuda::new(&[]);
+    let device = fake.device();
+    let object = Object::new(1 << 20);
+    let region = Arc::new(open(&object.key, 5000, 600_000).unwrap());
+    let memory = region.memory();
+    memory.owner().prepare_upload(device);
+    assert!(region.pin(device));
+    assert_eq!(fake.count("cuMemHostRegister_v2"), 1);
+    // Whole pages, from the one that the region begins in.
+    assert_eq!(fake.report()["registered_bytes"], 147 * 4096);
+    assert_eq!(memory.fault(), None);
+    object.file.set_len(100_000).unwrap();
+    memory.owner().prepare_upload(device);
+    assert!(memory.fault().is_some_and(|e| e.message.contains("lacks pages")));
+    drop(region);
+    assert_eq!(fake.count("cuMemHostUnregister"), 0);
+    drop(memory);
+    let report = fake.report();
+    assert_eq!((report["registered_bytes"], report["double_frees"]), (0, 0));
+}
+
+#[test]
+fn small_windows_and_those_that_the_driver_refuses_are_not_pinned() {
+    let fake = FakeCuda::new(&[("FAIL", "cuMemHostRegister_v2:1:801")]);
+    let device = fake.device();
+    let object = Object::new(1 << 20);
+    assert!(!open(&object.key, 0, 200_000).unwrap().pin(device));
+    assert_eq!(fake.count("cuMemHostRegister_v2"), 0);
+    let region = open(&object.key, 0, 1 << 20).unwrap();
+    assert!(!region.pin(device) && !region.pin(device));
+    assert_eq!(fake.count("cuMemHostRegister_v2"), 1);
+    drop(region);
+    assert_eq!(fake.count("cuMemHostUnregister"), 0);
 }
 
 #[test]

@@ -7,10 +7,18 @@ use crate::memory::{MemoryLocation, MemoryOwner, OutputMemory, PlacedMemory, Pla
 use crate::shared_region::SharedRegion;
 use std::sync::Arc;
 use trtserver_base::error::Error;
+use trtserver_device::GpuDevice;
 
 impl MemoryOwner for SystemRegion {
     fn fault(&self) -> Option<Error> {
         SystemRegion::fault(self)
+    }
+
+    fn prepare_upload(&self, device: &'static GpuDevice) {
+        // A device reads pinned pages of an object that was made shorter without a signal.
+        if self.pin(device) {
+            self.recheck();
+        }
     }
 
     fn shared_region(&self) -> Option<SharedRegion<'_>> {

@@ -6,8 +6,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
+use trtserver_base::error::Error;
 use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_base::reclaim;
+use trtserver_device::{GpuDevice, RegisteredMemory};
 
 /// A part of a file, mapped shared for reading and writing, and guarded against missing pages.
 pub struct MappedWindow {
@@ -27,6 +30,8 @@ struct WindowPages {
     start: NonNull<u8>,
     len: usize,
     slot: u32,
+    /// Unset until a device reads the window; `None` if it cannot be pinned.
+    pinned: OnceLock<Option<RegisteredMemory>>,
 }
 
 // SAFETY: a mapping may be unmapped by any thread, and only the owner of the pages does so.
@@ -64,7 +69,7 @@ impl MappedWindow {
                 Ok(Self {
                     // SAFETY: in the first page.
                     ptr: unsafe { start.add(first) },
-                    pages: Some(WindowPages { start, len: mapped, slot }),
+                    pages: Some(WindowPages { start, len: mapped, slot, pinned: OnceLock::new() }),
                     slot,
                 })
             }
@@ -86,6 +91,23 @@ impl MappedWindow {
         GUARD.windows.is_faulted(self.slot)
     }
 
+    /// Pins the pages, when it is called first; false if they are not pinned. `refused` gets the
+    /// error, once.
+    pub fn pin(&self, device: &'static GpuDevice, refused: impl FnOnce(&Error)) -> bool {
+        let Some(pages) = &self.pages else { return false };
+        // Smaller windows are unmapped by whoever drops them, and a copy of them costs little.
+        if pages.len < reclaim::MIN_SIZE {
+            return false;
+        }
+        let pin = || {
+            let whole = pages.len.next_multiple_of(page_size());
+            // SAFETY: the mapping has whole pages, and is unmapped after this was dropped.
+            let pinned = unsafe { device.register_memory(pages.start, whole) };
+            pinned.inspect_err(refused).ok()
+        };
+        pages.pinned.get_or_init(pin).is_some()
+    }
+
     pub fn set_faulted(&self) {
         GUARD.windows.set_faulted(self.slot);
     }
@@ -103,6 +125,7 @@ impl Drop for MappedWindow {
 
 impl Drop for WindowPages {
     fn drop(&mut self) {
+        drop(self.pinned.take());
         MemoryTag::from(LedgerHolder::ClientSharedMemory).remove(self.len);
         GUARD.windows.remove(self.slot);
         unmap_pages(self.start, self.len);

@@ -134,13 +134,15 @@ fn refusal_by_a_step_ends_the_request() {
         "a:I=in>O=t d:I=t>O=out b:I=t>O=out2",
     ] {
         let (e, models) = ensemble(steps, &setup);
-        let (request, _, responses) = request(&e, "out out2", &[1, 2]);
+        let (request, stats, responses) = request(&e, "out out2", &[1, 2]);
         e.submit(request);
         if steps.contains('d') {
             models.model("a").respond();
         }
         let text = "in ensemble 'e', Exceeds maximum queue size".to_owned();
         assert_eq!(error(&responses), (Code::Unavailable, text), "{steps}");
+        // As any failure of a step.
+        assert_eq!(stats.snapshot().failures, [0, 0, 0, 2, 0], "{steps}");
         if !steps.contains('d') && models.model("a").waiting() > 0 {
             assert!(models.model("a").take().cancel_token().is_cancelled());
         }

@@ -7,7 +7,9 @@ mod latency; // time beyond the bare driver calls
 mod memory; // device memory over many requests
 mod onnx; // ONNX models on CUDA
 mod onnx_buckets; // prepared batch sizes of ONNX models
+mod onnx_copies; // copies of the next batch beside the run of an ONNX model
 mod overlap; // copies beside kernels
+mod pinned_inputs; // bodies and shared memory in pinned memory
 mod shared_memory; // regions of this process
 mod tensorrt; // plans, with the real library
 
@@ -47,6 +49,11 @@ pub const ALL: &[Check] = &[
         what: "copies of one batch run beside the kernel of another",
         run: overlap::run,
     },
+    Check {
+        name: "pinned-inputs",
+        what: "bodies and system shared memory are copied from pinned memory, and no slower than others",
+        run: pinned_inputs::run,
+    },
     Check { name: "memory", what: "device memory is flat over 100,000 requests", run: memory::run },
     Check {
         name: "tensorrt",
@@ -62,6 +69,11 @@ pub const ALL: &[Check] = &[
         name: "onnx-buckets",
         what: "prepared batch sizes: one image within 200 us of a bare run, 90 % of the throughput of the largest size",
         run: onnx_buckets::run,
+    },
+    Check {
+        name: "onnx-copies",
+        what: "eager_batching: the next batch is copied while one runs, and nothing is slower",
+        run: onnx_copies::run,
     },
     Check {
         name: "onnx-priorities",

@@ -162,6 +162,9 @@ impl GpuInstance {
         let queued = self.queue_copies(after, outputs, &mut targets);
         let gpu = Arc::clone(self);
         let finish = move |reached: Result<()>| {
+            // The inputs were read before the outputs were written. Who gets a response may expect
+            // that nothing holds the memory of its inputs.
+            gpu.prune_sources();
             // After an error, too, the copies that were queued before it have ended by now.
             let copied = queued
                 .and(reached)

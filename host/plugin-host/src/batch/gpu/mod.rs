@@ -71,11 +71,17 @@ impl GpuInstance {
 
     /// Frees the sources of completed copies.
     fn prune_sources(&self) {
-        let mut sources = self.sources.lock();
-        while sources.front().is_some_and(|source| !matches!(source.copied.is_reached(), Ok(false)))
-        {
-            sources.pop_front();
+        // Dropped without the lock.
+        while let Some(source) = self.take_copied_source() {
+            drop(source);
         }
+    }
+
+    /// The oldest source, if its copy is complete.
+    fn take_copied_source(&self) -> Option<CopySource> {
+        let mut sources = self.sources.lock();
+        let copied = |source: &CopySource| !matches!(source.copied.is_reached(), Ok(false));
+        sources.front().is_some_and(copied).then(|| sources.pop_front()).flatten()
     }
 
     /// Makes `stream` wait until outputs are written: for `after`, or for the work on the compute

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::LedgerHolder;
-use trtserver_device::{CudaEvent, DeviceMemory, GpuStreams, PinnedMemory};
+use trtserver_device::{CudaEvent, DeviceMemory, GpuDevice, GpuStreams, PinnedMemory};
 use trtserver_request::memory::{MemoryLocation, MemoryOwner, PlacedMemory, PlacedSlice};
 use trtserver_request::{DType, InferRequest, InputTensor, ModelSignature, TensorData};
 
@@ -171,7 +171,10 @@ impl GpuInstance {
                 collect(staging, parts, |part| data(part).readable().unwrap_or_default());
                 Vec::new()
             }
-            None => parts.iter().map(|part| data(part).clone()).collect(),
+            None => {
+                parts.iter().for_each(|part| prepare_upload(data(part), device));
+                parts.iter().map(|part| data(part).clone()).collect()
+            }
         };
         let queued = self.queue_uploads(memory.address(), staging.as_ref(), parts, &kept);
         let ready = match queued {
@@ -219,6 +222,13 @@ impl GpuInstance {
             unsafe { copy_in.copy(to + part.offset as u64, from, part.len)? };
         }
         self.streams.device.events().record(copy_in)
+    }
+}
+
+/// Memory of a client is pinned when a device copies from it first.
+fn prepare_upload(data: &TensorData, device: &'static GpuDevice) {
+    if let Some(slice) = data.placed().filter(|slice| slice.memory().is_shared()) {
+        slice.memory().owner().prepare_upload(device);
     }
 }
 

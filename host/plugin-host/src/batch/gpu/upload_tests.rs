@@ -1,12 +1,15 @@
 //! Unit tests of `upload.rs`, on the fake CUDA driver: errors after copies were queued.
 
-use super::super::tests::{instance, one};
+use super::super::tests::{answer, identity, instance, one};
 use super::*;
-use crate::batch::testing::{RecordedResponses, failure, placed_request, signature};
+use crate::batch::testing::{
+    RecordedResponses, failure, placed_request, send, signature, with_batch_on,
+};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_device::testing::FakeCuda;
 use trtserver_device::{DeviceSettings, StreamPriority};
+use trtserver_request::RequestedOutput;
 
 /// Long enough that a copy is still queued when a function that does not wait for it returns.
 const SLOW: (&str, &str) = ("DELAY_US", "50000");
@@ -86,4 +89,33 @@ fn device_whose_stream_cannot_be_waited_for_is_lost() {
         lost.starts_with("a stream cannot be waited for: GPU 0: cuStreamSynchronize"),
         "{lost}"
     );
+}
+
+/// Input memory that notes its end.
+struct Held(#[expect(dead_code, reason = "counts the memory's owners")] Arc<()>);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &[0; 8]
+    }
+}
+
+#[test]
+fn nothing_holds_the_memory_of_inputs_when_their_response_arrives() {
+    let fake = FakeCuda::new(&[]);
+    // Without pinned memory the device copies from the input itself.
+    let settings = DeviceSettings { pinned_pool: 0, ..DeviceSettings::default() };
+    let device = fake.open_with(&settings).unwrap().device(0).unwrap();
+    let streams = GpuStreams::new(device, StreamPriority::Default).unwrap();
+    let gpu = GpuInstance::new(Arc::new(streams), true, false);
+    let alive = Arc::new(());
+    let input = Bytes::from_owner(Held(Arc::clone(&alive)));
+    let outputs = [RequestedOutput::new(0, 0)];
+    let (request, responses) = placed_request(&signature(8), 1, &[(0, input.into())], outputs);
+    with_batch_on(Some(&gpu), vec![request], |batch| {
+        identity(batch, &gpu.streams.compute);
+        send(batch);
+    });
+    answer(&responses).unwrap();
+    assert_eq!(Arc::strong_count(&alive), 1);
 }
