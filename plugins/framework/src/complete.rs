@@ -60,7 +60,7 @@ impl ConfigAdditions {
 /// batches.
 ///
 /// # Errors
-/// A tensor that a configuration cannot express, or a batch size for a model that cannot batch. The
+/// A tensor that a configuration cannot express, no output but such, or a batch size for a model that cannot batch. The
 /// caller adds which model.
 pub fn config_patch<T: TensorDeclaration>(
     config: &Config,
@@ -70,6 +70,9 @@ pub fn config_patch<T: TensorDeclaration>(
 ) -> Result<ConfigAdditions, PluginFault> {
     let mut additions = ConfigAdditions::default();
     let mut text = String::new();
+    if config.outputs.is_empty() {
+        expect_dense_output(tensors.outputs)?;
+    }
     let rows = match config.max_batch_size {
         0 if default_batch == 0 || says_unbatched(config, tensors) => 0,
         0 => match find_batch(tensors, expect_rows) {
@@ -144,6 +147,17 @@ fn add_tensors<T: TensorDeclaration>(
         add("output", tensors.outputs, &config.facts.host_outputs)?;
     }
     Ok(())
+}
+
+/// # Errors
+/// No output can be sent to clients: the model would load and could not be asked for anything.
+fn expect_dense_output<T: TensorDeclaration>(outputs: &[T]) -> Result<(), PluginFault> {
+    match outputs.first().and_then(left_out) {
+        Some(first) if !outputs.iter().any(is_dense) => Err(PluginFault::unsupported(format!(
+            "the model has no output that can be sent: {first}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What the log says of an output that is left out.

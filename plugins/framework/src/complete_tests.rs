@@ -180,3 +180,13 @@ fn tensors_that_a_configuration_cannot_express_are_refused() {
     assert!(text.contains("input 'x' has elements of complex64, which no"), "{text}");
     assert!(refusal(Element::NotDense("a map")).contains("input 'x' is not a dense tensor"));
 }
+
+#[test]
+fn model_without_an_output_for_clients_is_refused() {
+    let maps = ["first", "second"].map(|name| tensor(name, Element::NotDense("a map"), None));
+    let model = Owned { outputs: maps.into(), ..model(Some(&[-1, 3])) };
+    let runs = || -> Result<(), String> { panic!("a run has no output to ask for") };
+    let refused = config_patch(&named(), &model.tensors(), 4, runs).unwrap_err();
+    let text = "the model has no output that can be sent: output 'first' is a map and left out: only dense tensors";
+    assert!(refused.text.starts_with(text), "{}", refused.text);
+}
