@@ -173,7 +173,9 @@ fn five_requests_run_as_one_batch_of_eight_when_the_delay_ends() {
     let fakes = Fakes::new();
     let batching = "dynamic_batching { max_queue_delay_microseconds: 4000000 }";
     let isolated = parameter("isolation", "process");
+    // Two runs of other sizes shall not seem faster than one of eight on a busy machine.
     let server = server(&fakes)
+        .env("FAKE_CUDA_DELAY_US", "20000")
         .fake("local", SUM, &format!("{ON_GPU}{batching}"))
         .fake("isolated", SUM, &format!("{ON_GPU}{batching}\n{isolated}"))
         .start();
