@@ -98,7 +98,7 @@ impl BareCase<'_> {
         compile(folder, &["direct.c", "-ldl", "-o"], &direct)?;
         let (input, output) = (folder.join("input"), folder.join("output"));
         fs::write(&input, &self.data).map_err(|e| wrap(&input, e))?;
-        let own = self.arguments.iter().map(|argument| OsStr::new(argument));
+        let own = self.arguments.iter().map(OsStr::new);
         let paths = [self.library, &self.files[0], &input, &output].map(Path::as_os_str);
         let arguments = own.chain(paths).map(OsStr::to_owned).collect();
         Ok(BareLibrary { direct, arguments, output })

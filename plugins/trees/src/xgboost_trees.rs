@@ -235,7 +235,8 @@ fn check_booster(booster: &Booster, features: usize, groups: usize) -> Result<()
                 return Err(damaged(format_args!("tree {at} has the id {id} of {}", trees.len())));
             }
         }
-        check_tree(tree, features).map_err(|what| damaged(format_args!("tree {at}: {what}")))?;
+        check_tree(tree, features, groups)
+            .map_err(|what| damaged(format_args!("tree {at}: {what}")))?;
     }
     Ok(())
 }
@@ -275,11 +276,14 @@ fn check_forest(forest: &Forest, trees: usize, groups: usize) -> Result<(), Stri
     }
 }
 
-fn check_tree(tree: &Tree, features: usize) -> Result<(), String> {
+fn check_tree(tree: &Tree, features: usize, groups: usize) -> Result<(), String> {
     let parameters = &tree.tree_param;
     let nodes = number(&parameters.num_nodes, "num_nodes", u64::from(u32::MAX))?;
     let width = parameters.size_leaf_vector.as_deref().unwrap_or("1");
     let width = number(width, "size_leaf_vector", MAX_GROUPS)?.max(1);
+    if width > 1 && width != groups {
+        return Err(format!("its leaves have {width} values, expected 1 or {groups}"));
+    }
     let own = parameters.num_feature.as_deref().unwrap_or("0");
     let own = number(own, "num_feature", MAX_FEATURES)?;
     if own > features {

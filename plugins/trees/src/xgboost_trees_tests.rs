@@ -105,6 +105,12 @@ fn damage_is_named() {
             json!({ "num_nodes": "6", "num_feature": "3" }),
             "of 3 features, the model of 2",
         ),
+        (
+            TREE,
+            "tree_param",
+            json!({ "num_nodes": "6", "size_leaf_vector": "3" }),
+            "its leaves have 3 values, expected 1 or 1",
+        ),
         (FOREST, "tree_info", json!([1]), "a tree is of group 1 of 1"),
         (FOREST, "tree_info", json!([]), "'tree_info' has 0 values for 1 trees"),
         (FOREST, "iteration_indptr", json!([0, 2]), "'iteration_indptr' does not divide 1 trees"),
@@ -138,7 +144,7 @@ fn damage_is_named() {
 fn deep_trees_are_refused() {
     let mut changed = model();
     let nodes = 2 * MAX_LEVELS + 1;
-    let child = |at: usize, which: usize| match at % 2 == 0 && at + 2 < nodes {
+    let child = |at: usize, which: usize| match at.is_multiple_of(2) && at + 2 < nodes {
         true => json!(at + which),
         false => json!(-1),
     };

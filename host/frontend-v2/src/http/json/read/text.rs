@@ -19,8 +19,9 @@ pub fn ordinary_bytes(text: &[u8]) -> usize {
     for word in &mut words {
         let word = word.try_into().map_or(0, u64::from_le_bytes);
         let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-        let special =
-            controls | zeros(word ^ ONES * u64::from(b'"')) | zeros(word ^ ONES * u64::from(b'\\'));
+        let special = controls
+            | zeros(word ^ (ONES * u64::from(b'"')))
+            | zeros(word ^ (ONES * u64::from(b'\\')));
         if special != 0 {
             return at + special.trailing_zeros() as usize / 8;
         }
