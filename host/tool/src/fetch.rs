@@ -5,8 +5,10 @@
 //! adapter). The program has no HTTP client of its own for this: pip knows the user's index, proxy
 //! and certificates, and refuses a package whose SHA-256 is another one.
 //!
-//!     <backend directory>/.NAME-<version>-python3.11/   the files, as the packages lay them out
-//!     <backend directory>/NAME                          a link to the backend's folder among them
+//! ```text
+//! <backend directory>/.NAME-<version>-python3.11/   the files, as the packages lay them out
+//! <backend directory>/NAME                          a link to the backend's folder among them
+//! ```
 
 mod interpreter;
 mod manifest;
