@@ -11,14 +11,10 @@ use crate::upkeep;
 use std::sync::Arc;
 #[cfg(target_env = "gnu")]
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Delay after something was freed, and minimum interval between two trims.
 const DELAY_NS: u64 = 3_000_000_000;
-/// A trim that took so long is followed by a pause of this many times its duration, up to the next
-/// constant.
-const PAUSE_FACTOR: u64 = 500;
-const MAX_PAUSE_NS: u64 = 20_000_000_000;
 
 /// Blocks of this size and more are mapped: freed, they go back to the system, and growing one
 /// moves pages instead of bytes. By default glibc raises its threshold to the largest block that
@@ -93,8 +89,6 @@ pub fn read_heap_usage() -> Option<HeapUsage> {
 pub struct HeapTrimmer {
     /// A trim is scheduled.
     scheduled: AtomicBool,
-    /// The next trim waits until then, see [`next_trim_ns`].
-    not_before_ns: AtomicU64,
 }
 
 /// Schedules a trim unless one is scheduled. Called after something was freed: a connection, or the
@@ -107,34 +101,12 @@ pub fn trim_soon() {
     }
 }
 
-/// When another trim may begin after one. A trim locks the heap of one thread after another while it
-/// returns the free pages between allocations: tens of milliseconds for thousands of them, in which
-/// that thread allocates nothing and answers nobody. So trims get one part in [`PAUSE_FACTOR`] of
-/// the time, less than what a p99 shows.
-fn next_trim_ns(begin_ns: u64, end_ns: u64) -> u64 {
-    let pause = end_ns.saturating_sub(begin_ns).saturating_mul(PAUSE_FACTOR);
-    end_ns.saturating_add(pause.min(MAX_PAUSE_NS))
-}
-
 impl DeadlineCallback for HeapTrimmer {
     fn on_deadline(&self) {
-        let begin = now_ns();
-        let not_before = self.not_before_ns.load(Ordering::Relaxed);
-        if begin < not_before {
-            if let Some(upkeep) = upkeep::get_upkeep() {
-                upkeep.timer.schedule(not_before, Arc::downgrade(&upkeep.heap) as _);
-            }
-            return;
-        }
         // Reset first, so that what is freed during the trim schedules another one.
         self.scheduled.store(false, Ordering::Relaxed);
         #[cfg(target_env = "gnu")]
         // SAFETY: takes no pointers and may be called on any thread at any time.
         let _ = unsafe { libc::malloc_trim(0) };
-        self.not_before_ns.store(next_trim_ns(begin, now_ns()), Ordering::Relaxed);
     }
 }
-
-#[cfg(test)]
-#[path = "heap_tests.rs"]
-mod tests;
