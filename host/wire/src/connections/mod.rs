@@ -14,7 +14,6 @@ mod handshakes;
 mod head_memory;
 mod open_calls;
 mod peer;
-mod poll_turn;
 mod preface;
 mod progress;
 mod state;

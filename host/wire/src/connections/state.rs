@@ -4,7 +4,6 @@ use super::bodies::Bodies;
 use super::clock::CoarseClock;
 use super::open_calls::{ConnectionCalls, CountedCall};
 use super::peer::ConnectionPeer;
-use super::poll_turn::PollTurn;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
@@ -80,8 +79,6 @@ pub struct ConnectionState {
     pub(super) calls: ConnectionCalls,
     /// Bodies that have not arrived completely on HTTP/2.
     pub(super) bodies: Bodies,
-    /// Headers that a poll reads on HTTP/2.
-    pub(super) turn: PollTurn,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
     /// Set when it is known, before the first request.
@@ -100,7 +97,6 @@ impl ConnectionState {
             received: AtomicU64::new(0),
             calls: ConnectionCalls::new(calls),
             bodies: Bodies::default(),
-            turn: PollTurn::default(),
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
             peer: OnceLock::new(),
