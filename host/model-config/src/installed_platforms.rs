@@ -70,10 +70,9 @@ impl PlatformDirectory for WithOwnBackend<'_> {
         if platform_or_backend == own.name {
             return own.default_file.clone();
         }
-        let of_platform = self.installed.find_backend(platform_or_backend);
-        match of_platform.is_some_and(|backend| backend == own.name) {
-            true => None,
-            false => self.installed.default_file(platform_or_backend),
+        match self.installed.find_backend(platform_or_backend) {
+            Some(backend) if backend == own.name => None,
+            _ => self.installed.default_file(platform_or_backend),
         }
     }
 

@@ -18,7 +18,7 @@ fn pieces_are_aligned_zeroed_and_apart() {
         for (number, piece) in pieces.iter().enumerate() {
             assert!(piece.iter().all(|byte| *byte == number as u8 | 1), "round {round}: {number}");
         }
-        // Some live longer than those that follow.
+        // Some pieces live longer than later ones.
         pieces.truncate(round % 7);
     }
     assert!(take_piece(MAX_PIECE + 1).is_none());

@@ -41,7 +41,7 @@ impl TensorHash {
     }
 }
 
-/// Those that AEGIS is written with. It has others for CPUs without them, which are slow.
+/// The CPU has the instructions that the fast code of AEGIS needs. Without them AEGIS works, slowly.
 fn has_aes_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("aes")

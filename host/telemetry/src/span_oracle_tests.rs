@@ -4,6 +4,7 @@
 
 use crate::request_spans::{TraceSpans, part_of};
 use crate::span::{SpanBuffer, SpanEncoder};
+use crate::span_template::tests::USUAL;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
@@ -88,21 +89,7 @@ fn random_span(
     parent_id: u64,
 ) -> RequestSpan {
     let known = match parent_id {
-        0 => [
-            HttpRecvStart,
-            HttpRecvEnd,
-            RequestStart,
-            QueueStart,
-            ComputeStart,
-            ComputeInputEnd,
-            ComputeOutputStart,
-            InferResponseComplete,
-            ComputeEnd,
-            RequestEnd,
-            HttpSendStart,
-            HttpSendEnd,
-        ]
-        .to_vec(),
+        0 => USUAL.to_vec(),
         _ => vec![RequestStart, QueueStart, ComputeStart, ComputeEnd, RequestEnd],
     };
     // Cut anywhere, since a request may end at any point; seldom another activity or more of them.

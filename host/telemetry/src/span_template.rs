@@ -249,4 +249,4 @@ fn time_values(activities: &[Activity], part: SpanPart) -> Vec<usize> {
 
 #[cfg(test)]
 #[path = "span_template_tests.rs"]
-mod tests;
+pub mod tests;

@@ -6,7 +6,8 @@ use crate::request_spans::write_spans;
 use trtserver_request_trace::Activity::*;
 use trtserver_request_trace::{BatchFacts, RequestSpan, TraceContext, TraceIds, TraceWire};
 
-const USUAL: &[Activity] = &[
+/// The activities of an ordinary request over HTTP.
+pub const USUAL: &[Activity] = &[
     HttpRecvStart,
     HttpRecvEnd,
     RequestStart,

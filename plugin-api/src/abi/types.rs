@@ -249,7 +249,7 @@ pub struct Backlog {
 pub mod level {
     /// Something failed.
     pub const ERROR: u32 = 1;
-    /// Something has not the effect that somebody may expect.
+    /// A warning: a setting or a call has no effect, or another one than expected.
     pub const WARNING: u32 = 2;
     /// What an operator wants to know.
     pub const INFO: u32 = 3;

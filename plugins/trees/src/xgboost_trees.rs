@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use std::fmt;
 
-/// XGBoost computes with categories as floats, and allows those that a float has exactly.
+/// XGBoost computes with categories as floats, and allows the numbers that a float holds exactly.
 const MAX_CATEGORIES: i64 = 1 << 24;
 /// Far more than any model has; XGBoost allocates by these numbers.
 const MAX_FEATURES: u64 = 1 << 24;

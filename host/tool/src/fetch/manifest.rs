@@ -64,7 +64,7 @@ impl FetchedMember {
 /// The installed manifest for this backend.
 ///
 /// # Errors
-/// There is none; the text lists those that exist.
+/// No backend of this name can be fetched; the error lists the names that can.
 pub fn find_installed(name: &str) -> Result<PathBuf, String> {
     let mut known = Vec::new();
     let folders = default_adapter_dirs().into_iter().flat_map(std::fs::read_dir).flatten();

@@ -16,7 +16,7 @@ const NO_REPETITION: &str =
 /// Figures per request.
 pub struct Executed {
     pub instructions: f64,
-    /// Those that write memory atomically.
+    /// Instructions that write memory atomically.
     pub atomics: f64,
 }
 

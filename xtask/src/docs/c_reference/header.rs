@@ -27,7 +27,7 @@ pub enum Item {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    pub kind: Kind,
+    pub kind: DeclarationKind,
     /// For an enumeration, which has no name of its own, what its constants have in common.
     pub name: String,
     /// Without comments and members.
@@ -38,7 +38,7 @@ pub struct Declaration {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DeclarationKind {
     Function,
     Struct,
     Enumeration,
@@ -70,7 +70,7 @@ pub fn read_header(text: &str) -> Result<Header> {
                     && !header.declarations().any(|declared| declared.name == name)
                 {
                     let comment = std::mem::take(&mut above);
-                    let kind = Kind::Macro;
+                    let kind = DeclarationKind::Macro;
                     let members = Vec::new();
                     let declared = Declaration { kind, name, code, comment, members };
                     header.items.push(Item::Declaration(declared));
@@ -144,19 +144,19 @@ fn read_declaration(code: &str, body: Option<&str>, comment: String) -> Result<D
         Some(body) if code.starts_with("typedef struct") || code.starts_with("struct") => {
             let name = code.split_whitespace().rfind(|word| word.starts_with(is_name));
             let name = name.ok_or_else(unknown)?.to_owned();
-            (Kind::Struct, name, read_members(body, Separator::Semicolon)?)
+            (DeclarationKind::Struct, name, read_members(body, Separator::Semicolon)?)
         }
         Some(body) if code.starts_with("enum") => {
             let members = read_members(body, Separator::Comma)?;
-            (Kind::Enumeration, common_name(&members), members)
+            (DeclarationKind::Enumeration, common_name(&members), members)
         }
         None if code.starts_with("typedef") => {
-            (Kind::Type, declared_name(code).ok_or_else(unknown)?, Vec::new())
+            (DeclarationKind::Type, declared_name(code).ok_or_else(unknown)?, Vec::new())
         }
         // A function, perhaps with its code.
         _ => {
             let (before, _) = code.split_once('(').ok_or_else(unknown)?;
-            (Kind::Function, last_name(before).ok_or_else(unknown)?, Vec::new())
+            (DeclarationKind::Function, last_name(before).ok_or_else(unknown)?, Vec::new())
         }
     };
     Ok(Declaration { kind, name, code: code.to_owned(), comment, members })

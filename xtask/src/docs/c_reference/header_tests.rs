@@ -71,19 +71,29 @@ fn declarations_have_their_comments() {
         .map(|d| (d.kind, d.name.as_str(), d.code.as_str(), d.comment.as_str()))
         .collect();
     let want = [
-        (Kind::Macro, "A_VERSION", "#define A_VERSION 1u", "Version."),
-        (Kind::Type, "a_error", "typedef struct a_error a_error", "a failure; text with a `;`"),
-        (Kind::Type, "a_done", "typedef void (*a_done)(void *user, int x)", "Called once."),
-        (Kind::Struct, "a_pair", "typedef struct a_pair { } a_pair", "A pair."),
-        (Kind::Enumeration, "A_KIND_", "enum { }", "Kinds."),
-        (Kind::Enumeration, "A_FLAG_", "enum { }", ""),
+        (DeclarationKind::Macro, "A_VERSION", "#define A_VERSION 1u", "Version."),
         (
-            Kind::Function,
+            DeclarationKind::Type,
+            "a_error",
+            "typedef struct a_error a_error",
+            "a failure; text with a `;`",
+        ),
+        (
+            DeclarationKind::Type,
+            "a_done",
+            "typedef void (*a_done)(void *user, int x)",
+            "Called once.",
+        ),
+        (DeclarationKind::Struct, "a_pair", "typedef struct a_pair { } a_pair", "A pair."),
+        (DeclarationKind::Enumeration, "A_KIND_", "enum { }", "Kinds."),
+        (DeclarationKind::Enumeration, "A_FLAG_", "enum { }", ""),
+        (
+            DeclarationKind::Function,
             "a_read",
             "a_error *a_read(const a_pair *pair, size_t *n)",
             "Reads {a} pair.",
         ),
-        (Kind::Function, "a_is", "static inline int a_is(int x)", "With code."),
+        (DeclarationKind::Function, "a_is", "static inline int a_is(int x)", "With code."),
     ];
     assert_eq!(found, want);
 }

@@ -5,7 +5,7 @@ mod header;
 mod page;
 
 use crate::command::Result;
-use header::{Declaration, Header, Kind, Member, read_header};
+use header::{Declaration, DeclarationKind, Header, Member, read_header};
 use page::Names;
 use std::fs;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn undocumented(header: &Header) -> Vec<String> {
         }
         let silent = |member: &&Member| {
             member.comment.is_empty()
-                && declared.kind == Kind::Struct
+                && declared.kind == DeclarationKind::Struct
                 && !is_explained_at_the_top(member)
         };
         let fields = declared.members.iter().filter(silent);
@@ -122,8 +122,10 @@ fn shown_name(declared: &Declaration) -> String {
     const LISTED: usize = 2;
     let constants = declared.members.iter().map(|member| member.name.as_str());
     match declared.kind {
-        Kind::Enumeration if declared.members.len() > LISTED => format!("{}…", declared.name),
-        Kind::Enumeration => constants.collect::<Vec<_>>().join(", "),
+        DeclarationKind::Enumeration if declared.members.len() > LISTED => {
+            format!("{}…", declared.name)
+        }
+        DeclarationKind::Enumeration => constants.collect::<Vec<_>>().join(", "),
         _ => declared.name.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! Writes a header as a page of the book, in Markdown.
 
-use super::header::{Declaration, Header, Item, Kind};
+use super::header::{Declaration, DeclarationKind, Header, Item};
 use super::{CPage, shown_name};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ impl<'a> Names<'a> {
             for declared in header.declarations() {
                 let place = (page, anchor(declared));
                 names.places.insert(&declared.name, place.clone());
-                if declared.kind == Kind::Enumeration {
+                if declared.kind == DeclarationKind::Enumeration {
                     let constants = declared.members.iter().map(|member| member.name.as_str());
                     names.places.extend(constants.map(|constant| (constant, place.clone())));
                 }
@@ -57,7 +57,8 @@ pub fn write(page: &CPage, header: &Header, names: &Names) -> String {
             }
             Item::Declaration(declared) => {
                 let _ = writeln!(out, "### `{}`\n", shown_name(declared));
-                if !matches!(declared.kind, Kind::Struct | Kind::Enumeration) {
+                if !matches!(declared.kind, DeclarationKind::Struct | DeclarationKind::Enumeration)
+                {
                     let _ = writeln!(out, "```c\n{}\n```\n", in_lines(&declared.code));
                 }
                 let _ = writeln!(out, "{}\n", prose(&declared.comment));
