@@ -5,6 +5,7 @@ make.py writes them. Each shows what exporters do:
     detector          scores in, a row for each positive one out; first dimensions 'batch' and 'num_dets'
     detector_unnamed  the same, dimensions without names
     first_row         the first row of any number of rows, declared as a batch
+    running_sum       the sums of each row and those before it in the batch
     embedding         tokens in, a sum over them out: a batch, dynamic beside it
     window            samples in, sums over windows of 400 out: a batch that needs 400 samples
     label             a label for each row, declared as one label
@@ -62,6 +63,10 @@ def make():
           [value("x", FLOAT, ["batch", 4])], [value("y", FLOAT, ["batch", 4])],
           [numpy_helper.from_array(numpy.array([bound], numpy.int64), name)
            for name, bound in (("from", 0), ("to", 1))])
+    write("running_sum",
+          [node("CumSum", ["x", "axis"], ["y"])],
+          [value("x", FLOAT, ["batch", 4])], [value("y", FLOAT, ["batch", 4])],
+          constants(axis=numpy.int64(0)))
     write("embedding",
           [node("Gather", ["table", "tokens"], ["vectors"]),
            node("ReduceSum", ["vectors", "axis"], ["sum"], keepdims=0)],

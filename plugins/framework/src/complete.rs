@@ -2,10 +2,10 @@
 //!
 //! Batch size: kept if given. Else it becomes the default of the plugin (setting
 //! `default-max-batch-size`) if the first dimension of every tensor is a batch dimension: dynamic,
-//! of one name in all tensors (or without a name in all), in no configured tensor's dims, and if a
-//! run of several rows gives as many rows in every output. A model that batches more than one row
-//! gets `dynamic_batching {}` unless a scheduler is configured, or the names contradict its batch
-//! size.
+//! of one name in all tensors (or without a name in all), in no configured tensor's dims, and if
+//! runs of several rows show that they are independent (`row_probe.rs`). A model that batches more
+//! than one row gets `dynamic_batching {}` unless a scheduler is configured, or the names contradict
+//! its batch size.
 //!
 //! A dimension of 0, which no configuration can express, is added as -1; the file still decides
 //! which shapes run.
@@ -55,9 +55,8 @@ impl ConfigAdditions {
     }
 }
 
-/// The additions. `expect_rows` runs the model with several rows of zeros; it returns why their
-/// number is not that of every output, and is called only if everything else says that the model
-/// batches.
+/// The additions. `expect_batch` runs the model with several rows; it returns why they are not a
+/// batch, and is called only if everything else says that they are.
 ///
 /// # Errors
 /// A tensor that a configuration cannot express, no output but such, or a batch size for a model that cannot batch. The
@@ -66,7 +65,7 @@ pub fn config_patch<T: TensorDeclaration>(
     config: &Config,
     tensors: &ModelTensors<'_, T>,
     default_batch: usize,
-    expect_rows: impl FnOnce() -> Result<(), String>,
+    expect_batch: impl FnOnce() -> Result<(), String>,
 ) -> Result<ConfigAdditions, PluginFault> {
     let mut additions = ConfigAdditions::default();
     let mut text = String::new();
@@ -75,7 +74,7 @@ pub fn config_patch<T: TensorDeclaration>(
     }
     let rows = match config.max_batch_size {
         0 if default_batch == 0 || says_unbatched(config, tensors) => 0,
-        0 => match find_batch(tensors, expect_rows) {
+        0 => match find_batch(tensors, expect_batch) {
             Ok(()) => {
                 let _ = writeln!(text, "max_batch_size: {default_batch}");
                 default_batch
@@ -111,11 +110,11 @@ pub fn config_patch<T: TensorDeclaration>(
 /// Why the first dimension of the tensors is not a batch.
 fn find_batch<T: TensorDeclaration>(
     tensors: &ModelTensors<'_, T>,
-    expect_rows: impl FnOnce() -> Result<(), String>,
+    expect_batch: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), String> {
     expect_batch_dimension(tensors)?;
     expect_one_name(tensors)
-        .and_then(|()| expect_rows())
+        .and_then(|()| expect_batch())
         .map_err(|why| format!("{why}; a configuration with a max_batch_size overrides this"))
 }
 

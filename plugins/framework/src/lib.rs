@@ -6,7 +6,7 @@
 //! search.rs   candidate paths of a framework's library, and opening them;  library_slot.rs: once for all models
 //! config.rs   configured tensors and the fields that the model descriptor lacks
 //! check.rs    tensors of a model's file against the configuration; complete.rs: autocomplete
-//! row_probe.rs   whether a model's first dimension is a batch, for autocomplete
+//! row_probe.rs   whether a model's first dimension is a batch, for autocomplete;  row_values.rs: elements of rows
 //! slot.rs     a tensor of a model as execution needs it; shape.rs, types.rs
 //! inputs.rs   inputs of a request, checked; strings.rs; merge.rs: whether requests can be executed as one
 //! execute.rs  a batch as one run, or request by request
@@ -30,6 +30,7 @@ pub mod merge;
 pub mod model_files;
 pub mod outlet;
 pub mod row_probe;
+pub mod row_values;
 pub mod search;
 pub mod shape;
 pub mod slot;

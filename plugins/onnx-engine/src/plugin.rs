@@ -204,7 +204,7 @@ impl<F: ModelFormat> Backend for Engine<F> {
                 graph.explain(fault).within(format_args!("{place} from {file}"))
             })?;
         let (tensors, default_batch) = (session.signature.tensors(), self.default_batch);
-        let rows = || row_probe::expect_rows(&session);
+        let rows = || row_probe::expect_batch(&session);
         let additions = complete::config_patch(&config, &tensors, default_batch, rows)
             .map_err(|fault| fault.within(place))?;
         Ok(additions.log(context.log(), &config.model).map(ConfigPatch::Text).into())

@@ -1,4 +1,4 @@
-//! Runs a session with rows of zeros, to find out whether its first dimension is a batch.
+//! Runs a session with a few rows, to find out whether its first dimension is a batch.
 
 use crate::runtime::{OnnxRuntime, ort};
 use crate::session::{OnnxSession, SessionTensor};
@@ -9,7 +9,7 @@ use std::ffi::c_char;
 use std::ptr;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::inputs::CacheLine;
-use trtserver_framework::row_probe::{self, ProbedInput, ProbedOutput};
+use trtserver_framework::row_probe::{self, ProbeRun, ProbedInput, ProbedOutput};
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::{element_count, type_size};
 use trtserver_plugin_api::abi::types::dtype;
@@ -19,28 +19,25 @@ const FATAL: i32 = 4;
 
 /// # Errors
 /// Why the first dimension is not a batch.
-pub fn expect_rows(session: &OnnxSession) -> Result<(), String> {
+pub fn expect_batch(session: &OnnxSession) -> Result<(), String> {
     let inputs = session.signature.inputs.iter().map(|input| ProbedInput {
         name: &input.name,
         dims: &input.dims,
         dim_names: &input.dim_names,
     });
     let options = RunOptions::new(session.runtime).map_err(|fault| fault.text)?;
-    row_probe::expect_rows(&inputs.collect::<Vec<_>>(), |shapes| {
-        run_probe(session, &options, shapes)
-    })
+    row_probe::expect_batch(&inputs.collect::<Vec<_>>(), |run| run_probe(session, &options, run))
 }
 
-/// Runs the session with zeros of these shapes.
 fn run_probe(
     session: &OnnxSession,
     options: &RunOptions,
-    shapes: &[Vec<i64>],
+    run: &ProbeRun<'_>,
 ) -> Result<Vec<ProbedOutput>, PluginFault> {
     let runtime = session.runtime;
     let declared = &session.signature.inputs;
-    let inputs: Vec<Zeros> = (declared.iter().zip(shapes))
-        .map(|(input, shape)| Zeros::new(runtime, input, shape))
+    let inputs: Vec<RunInput> = (declared.iter().zip(run.shapes))
+        .map(|(input, shape)| RunInput::new(runtime, input, shape, run))
         .collect::<Result<_, _>>()?;
     let outputs: Vec<&SessionTensor> =
         session.signature.outputs.iter().filter(|output| output.element != 0).collect();
@@ -59,26 +56,42 @@ fn run_probe(
     // is returned.
     let owned = results.into_iter().map(|raw| unsafe { OnnxValue::from_raw(runtime, raw) });
     let owned: Vec<Result<OnnxValue, PluginFault>> = owned.collect();
-    let shape_of = |(output, value): (&&SessionTensor, Result<OnnxValue, PluginFault>)| {
-        let mut buffer = [0; MAX_RANK];
-        let (_, rank) = value?.describe(&mut buffer)?;
-        Ok((output.name.clone(), buffer[..rank].to_vec()))
+    let read = |(output, value): (&&SessionTensor, Result<OnnxValue, PluginFault>)| {
+        read_output(&output.name, &value?, run.compares())
     };
-    outputs.iter().zip(owned).map(shape_of).collect()
+    outputs.iter().zip(owned).map(read).collect()
 }
 
-/// An input of zeros, or of empty strings.
-struct Zeros {
+fn read_output(
+    name: &str,
+    value: &OnnxValue,
+    with_elements: bool,
+) -> Result<ProbedOutput, PluginFault> {
+    let mut buffer = [0; MAX_RANK];
+    let (dtype, rank) = value.describe(&mut buffer)?;
+    let shape = buffer[..rank].to_vec();
+    let bytes = element_count(&shape).unwrap_or(0) * type_size(dtype);
+    let elements = match with_elements && bytes > 0 {
+        // SAFETY: a tensor of this shape and type in the memory of the CPU, alive during the copy.
+        true => unsafe { std::slice::from_raw_parts(value.data()?, bytes) }.to_vec(),
+        false => Vec::new(),
+    };
+    Ok(ProbedOutput { name: name.to_owned(), shape, dtype, elements })
+}
+
+/// An input of a run. Strings are empty.
+struct RunInput {
     /// First, so that it is dropped before the memory.
     value: OnnxValue,
     _memory: Vec<CacheLine>,
 }
 
-impl Zeros {
+impl RunInput {
     fn new(
         runtime: &'static OnnxRuntime,
         input: &SessionTensor,
         shape: &[i64],
+        run: &ProbeRun<'_>,
     ) -> Result<Self, PluginFault> {
         let name = &input.name;
         let kind = types::to_dtype(input.element);
@@ -92,7 +105,9 @@ impl Zeros {
         }
         let bytes = count * type_size(kind);
         let mut memory = vec![CacheLine::EMPTY; bytes.div_ceil(size_of::<CacheLine>())];
-        let data = memory.as_mut_ptr().cast();
+        let data = memory.as_mut_ptr().cast::<u8>();
+        // SAFETY: the lines are this many bytes at least, and nothing else refers to them yet.
+        run.write_input(kind, unsafe { std::slice::from_raw_parts_mut(data, bytes) });
         // SAFETY: the memory has this size, is aligned, stays where it is and outlives the value.
         let value = unsafe { OnnxValue::over(runtime, element, shape, data, bytes)? };
         Ok(Self { value, _memory: memory })

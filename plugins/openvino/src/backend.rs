@@ -74,7 +74,7 @@ impl Backend for OpenVinoBackend {
         let source = ModelSource::new(self, context)?;
         let config = &source.config;
         let network = source.compile(config.facts.model_instances, None, context.log())?;
-        let rows = || row_probe::expect_rows(&network.compiled, &network.signature);
+        let rows = || row_probe::expect_batch(&network.compiled, &network.signature);
         let tensors = network.signature.tensors();
         let additions = complete::config_patch(config, &tensors, self.default_batch, rows)
             .map_err(|fault| {

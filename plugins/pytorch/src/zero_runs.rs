@@ -1,15 +1,17 @@
-//! Runs of a model with inputs of zeros, which show types and shapes of its outputs: the package
-//! does not say them.
+//! Runs of a model that show types and shapes of its outputs, which the package does not say, and
+//! whether it batches.
 
+use crate::library::TorchLibrary;
 use crate::loaded::LoadedPackage;
 use crate::tensor::OwnedTensor;
 use std::ptr;
 use trtserver_framework::check::Element;
 use trtserver_framework::fault::PluginFault;
 use trtserver_framework::inputs::InputBlocks;
-use trtserver_framework::row_probe::{ProbedInput, ProbedOutput, expect_rows};
+use trtserver_framework::row_probe::{self, ProbeRun, ProbedInput, ProbedOutput};
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::{element_count, shape_text, type_size};
+use trtserver_plugin_api::abi::types::dtype;
 
 /// Rows of the first run and of the second.
 const ROWS: [i64; 2] = [2, 3];
@@ -18,7 +20,7 @@ const ROWS: [i64; 2] = [2, 3];
 /// of two.
 const SIZES: [i64; 2] = [16, 32];
 
-/// Type and shape of an output of a run.
+/// Type and shape of an output.
 type FoundOutput = (Element, Vec<i64>);
 
 /// Types and shapes of all outputs: a dimension is dynamic where two runs with other sizes differ.
@@ -26,9 +28,10 @@ type FoundOutput = (Element, Vec<i64>);
 /// # Errors
 /// No run succeeds, or the package does not describe the inputs.
 pub fn find_outputs(package: &LoadedPackage) -> Result<Vec<FoundOutput>, PluginFault> {
-    let first = run_zeros(package, &zero_shapes(package, 0)?)?;
-    let second = run_zeros(package, &zero_shapes(package, 1)?)?;
-    let merged = first.into_iter().zip(second).map(|((element, dims), (_, other))| {
+    let first = run_rows(package, &ProbeRun::of_zeros(&zero_shapes(package, 0)?))?;
+    let second = run_rows(package, &ProbeRun::of_zeros(&zero_shapes(package, 1)?))?;
+    let merged = first.into_iter().zip(second).map(|(first, second)| {
+        let (element, dims, other) = (first.element, first.shape, second.shape);
         if dims.len() != other.len() {
             return (element, vec![-1; dims.len()]);
         }
@@ -51,10 +54,14 @@ pub fn expect_batch(package: &LoadedPackage) -> Result<(), String> {
             dim_names: &[],
         })
         .collect();
-    expect_rows(&inputs, |shapes| {
-        let outputs = run_zeros(package, shapes)?;
+    row_probe::expect_batch(&inputs, |run| {
+        let outputs = run_rows(package, run)?;
         let named = package.signature.outputs.iter().zip(outputs);
-        Ok(named.map(|(own, (_, shape))| (own.name.clone(), shape)).collect::<Vec<ProbedOutput>>())
+        let probed = named.map(|(own, RowOutput { element, shape, elements })| {
+            let dtype = if let Element::Known(dtype) = element { dtype } else { dtype::INVALID };
+            ProbedOutput { name: own.name.clone(), shape, dtype, elements }
+        });
+        Ok(probed.collect())
     })
 }
 
@@ -77,12 +84,16 @@ fn zero_shapes(package: &LoadedPackage, nth: usize) -> Result<Vec<Vec<i64>>, Plu
     Ok(shapes.collect())
 }
 
-/// Runs the model with zeros of these shapes.
-fn run_zeros(
-    package: &LoadedPackage,
-    shapes: &[Vec<i64>],
-) -> Result<Vec<FoundOutput>, PluginFault> {
-    let (compiled, torch) = (&package.compiled, &*package.compiled.torch);
+/// An output of a run.
+struct RowOutput {
+    element: Element,
+    shape: Vec<i64>,
+    /// Only of runs that compare results.
+    elements: Vec<u8>,
+}
+
+fn run_rows(package: &LoadedPackage, run: &ProbeRun<'_>) -> Result<Vec<RowOutput>, PluginFault> {
+    let (compiled, torch, shapes) = (&package.compiled, &*package.compiled.torch, run.shapes);
     expect_bounds(package, shapes)?;
     package.links.check(shapes, |at| &package.signature.inputs[at].name)?;
     let mut blocks = InputBlocks::default();
@@ -98,7 +109,10 @@ fn run_zeros(
         let bytes = element_count(shape).unwrap_or(0) * type_size(dtype);
         let data = blocks.block(at, bytes);
         // SAFETY: the block has so many bytes, and outlives the run, which takes the tensor.
-        tensors.push(unsafe { OwnedTensor::over(torch, number, shape, data)? });
+        tensors.push(unsafe {
+            run.write_input(dtype, std::slice::from_raw_parts_mut(data, bytes));
+            OwnedTensor::over(torch, number, shape, data)?
+        });
     }
     let mut raw: Vec<_> = tensors.into_iter().map(OwnedTensor::into_raw).collect();
     let mut outputs = Vec::new();
@@ -109,15 +123,29 @@ fn run_zeros(
         unsafe { OwnedTensor::from_raw(torch, std::mem::replace(raw, ptr::null_mut())) }
     });
     let owned: Vec<OwnedTensor<'_>> = owned.collect::<Result<_, _>>()?;
+    owned.iter().map(|tensor| read_output(torch, tensor, run.compares())).collect()
+}
+
+fn read_output(
+    torch: &TorchLibrary,
+    tensor: &OwnedTensor<'_>,
+    with_elements: bool,
+) -> Result<RowOutput, PluginFault> {
     let mut buffer = [0; MAX_RANK];
-    let describe = |tensor: &OwnedTensor<'_>| {
-        let (number, rank) = tensor.describe(&mut buffer)?;
-        let element = torch.dtypes.dtype(number);
-        let element =
-            element.map_or(Element::Foreign(format!("torch type {number}")), Element::Known);
-        Ok((element, buffer[..rank].to_vec()))
+    let (number, rank) = tensor.describe(&mut buffer)?;
+    let shape = buffer[..rank].to_vec();
+    let Some(dtype) = torch.dtypes.dtype(number) else {
+        let element = Element::Foreign(format!("torch type {number}"));
+        return Ok(RowOutput { element, shape, elements: Vec::new() });
     };
-    owned.iter().map(describe).collect()
+    let mut elements = Vec::new();
+    if with_elements {
+        elements.resize(element_count(&shape).unwrap_or(0) * type_size(dtype), 0);
+        let (to, bytes) = (elements.as_mut_ptr(), elements.len());
+        // SAFETY: the block has this many bytes, those of the tensor's elements.
+        unsafe { tensor.copy_to(number, &shape, to, bytes)? };
+    }
+    Ok(RowOutput { element: Element::Known(dtype), shape, elements })
 }
 
 /// # Errors

@@ -6,7 +6,7 @@ use crate::graph_names;
 use crate::model::{TensorFlowModel, load_operators};
 use crate::network::complete_from_graph;
 use crate::probe;
-use crate::row_probe::expect_rows;
+use crate::row_probe::expect_batch;
 use crate::runtime::{self, TensorFlowRuntime};
 use crate::saved_model::{SignatureSelection, read_meta_graph};
 use crate::session;
@@ -104,7 +104,7 @@ impl TensorFlow {
                     read.source.open(runtime, &session::Config::default())
                 });
                 let (session, _) = opened.map_err(|fault| fault.text)?;
-                expect_rows(&session, signature)
+                expect_batch(&session, signature)
             };
             return complete::saved_model(config, signature, self.default_batch, rows);
         }
@@ -113,12 +113,12 @@ impl TensorFlow {
         match read.signature {
             Some(mut ends) => {
                 complete_from_graph(&mut ends, &session);
-                let rows = |signature: &Signature| expect_rows(&session, signature);
+                let rows = |signature: &Signature| expect_batch(&session, signature);
                 complete::graph_def(config, ends, self.default_batch, rows)
             }
             None => {
                 let read = read_meta_graph(&meta_graph, &selection, &config.model, &file.path)?;
-                let rows = |signature: &Signature| expect_rows(&session, signature);
+                let rows = |signature: &Signature| expect_batch(&session, signature);
                 complete::saved_model(config, &read.signature, self.default_batch, rows)
             }
         }

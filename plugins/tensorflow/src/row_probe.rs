@@ -1,4 +1,4 @@
-//! Runs a session with rows of zeros, to find out whether its first dimension is a batch.
+//! Runs a session with a few rows, to find out whether its first dimension is a batch.
 
 use crate::api::TfOutput;
 use crate::session::GraphSession;
@@ -10,29 +10,26 @@ use crate::types;
 use std::ptr;
 use trtserver_framework::check::{Element, TensorDeclaration};
 use trtserver_framework::fault::PluginFault;
-use trtserver_framework::row_probe::{self, ProbedInput, ProbedOutput};
+use trtserver_framework::row_probe::{self, ProbeRun, ProbedInput, ProbedOutput};
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::{element_count, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 
 /// # Errors
 /// Why the first dimension is not a batch.
-pub fn expect_rows(session: &GraphSession, signature: &Signature) -> Result<(), String> {
+pub fn expect_batch(session: &GraphSession, signature: &Signature) -> Result<(), String> {
     let inputs = signature.inputs.iter().map(|input| ProbedInput {
         name: &input.name,
         dims: input.dims.as_deref().unwrap_or_default(),
         dim_names: &[],
     });
-    row_probe::expect_rows(&inputs.collect::<Vec<_>>(), |shapes| {
-        run_probe(session, signature, shapes)
-    })
+    row_probe::expect_batch(&inputs.collect::<Vec<_>>(), |run| run_probe(session, signature, run))
 }
 
-/// Runs the session with zeros of these shapes.
 fn run_probe(
     session: &GraphSession,
     signature: &Signature,
-    shapes: &[Vec<i64>],
+    run: &ProbeRun<'_>,
 ) -> Result<Vec<ProbedOutput>, PluginFault> {
     let outputs: Vec<&GraphTensor> = signature.outputs.iter().filter(|it| is_dense(it)).collect();
     let find = |tensor: &GraphTensor| -> Result<TfOutput, PluginFault> {
@@ -45,8 +42,9 @@ fn run_probe(
     };
     let fed = signature.inputs.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     let fetched = outputs.iter().map(|output| find(output)).collect::<Result<Vec<_>, _>>()?;
-    let zeros = |(input, shape): (&GraphTensor, &Vec<i64>)| zeros(session, input, shape);
-    let values = signature.inputs.iter().zip(shapes).map(zeros).collect::<Result<Vec<_>, _>>()?;
+    let make = |(input, shape): (&GraphTensor, &Vec<i64>)| make_input(session, input, shape, run);
+    let values =
+        signature.inputs.iter().zip(run.shapes).map(make).collect::<Result<Vec<_>, _>>()?;
     let raw: Vec<_> = values.iter().map(OwnedTensor::as_ptr).collect();
     let mut results = vec![ptr::null_mut(); outputs.len()];
     let mut status = Status::new(session.runtime);
@@ -58,28 +56,46 @@ fn run_probe(
     let owned =
         results.into_iter().map(|raw| unsafe { OwnedTensor::from_raw(session.runtime, raw) });
     let owned: Vec<Result<OwnedTensor, PluginFault>> = owned.collect();
-    let shape_of = |(output, tensor): (&&GraphTensor, Result<OwnedTensor, PluginFault>)| {
-        let mut buffer = [0; MAX_RANK];
-        let (_, rank) = tensor?.describe(&mut buffer)?;
-        Ok((output.name.clone(), buffer[..rank].to_vec()))
+    let read = |(output, tensor): (&&GraphTensor, Result<OwnedTensor, PluginFault>)| {
+        read_output(&output.name, &tensor?, run.compares())
     };
-    outputs.iter().zip(owned).map(shape_of).collect()
+    outputs.iter().zip(owned).map(read).collect()
+}
+
+fn read_output(
+    name: &str,
+    tensor: &OwnedTensor,
+    with_elements: bool,
+) -> Result<ProbedOutput, PluginFault> {
+    let mut buffer = [0; MAX_RANK];
+    let (data_type, rank) = tensor.describe(&mut buffer)?;
+    let (shape, dtype) = (buffer[..rank].to_vec(), types::to_dtype(data_type));
+    // 0 for strings.
+    let bytes = element_count(&shape).unwrap_or(0) * type_size(dtype);
+    let elements = match with_elements && bytes > 0 && bytes <= tensor.byte_size() {
+        // SAFETY: the tensor has this many bytes at least, and is alive during the copy.
+        true => unsafe { std::slice::from_raw_parts(tensor.data(), bytes) }.to_vec(),
+        false => Vec::new(),
+    };
+    Ok(ProbedOutput { name: name.to_owned(), shape, dtype, elements })
 }
 
 fn is_dense(tensor: &GraphTensor) -> bool {
     !matches!(tensor.element(), Element::NotDense(_))
 }
 
-/// Zeros, or empty strings: a string of zeros is a small one without contents.
-fn zeros(
+/// An input of the run. Strings are empty: one of zeros is a small one without contents.
+fn make_input(
     session: &GraphSession,
     input: &GraphTensor,
     shape: &[i64],
+    run: &ProbeRun<'_>,
 ) -> Result<OwnedTensor, PluginFault> {
-    let size = match types::to_dtype(input.data_type) {
-        dtype::STRING => SIZE,
-        kind => type_size(kind),
-    };
-    let bytes = vec![0; element_count(shape).unwrap_or(0).saturating_mul(size)];
+    let kind = types::to_dtype(input.data_type);
+    let size = if kind == dtype::STRING { SIZE } else { type_size(kind) };
+    let mut bytes = vec![0; element_count(shape).unwrap_or(0).saturating_mul(size)];
+    if kind != dtype::STRING {
+        run.write_input(kind, &mut bytes);
+    }
     OwnedTensor::copy_from(session.runtime, input.data_type, shape, &bytes)
 }

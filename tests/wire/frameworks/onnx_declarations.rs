@@ -60,7 +60,8 @@ fn scores(class: usize) -> Value {
 
 #[test]
 fn clients_get_their_own_rows_of_models_that_do_not_batch() {
-    let models = ["detector", "detector_unnamed", "first_row"].map(|name| (name, name, ""));
+    let models =
+        ["detector", "detector_unnamed", "first_row", "running_sum"].map(|name| (name, name, ""));
     let server = with(Server::new().triton_start_line(), &models).start();
     for (model, why) in [
         (
@@ -75,6 +76,7 @@ fn clients_get_their_own_rows_of_models_that_do_not_batch() {
             "first_row",
             "a run of 2 rows of zeros returned output 'y' of shape [1,4], whose first dimension is not 2",
         ),
+        ("running_sum", "a row of output 'y' depends on the other rows of the run"),
     ] {
         let config = config(&server, model);
         assert_eq!(config["max_batch_size"], 0, "{config}");
@@ -89,6 +91,9 @@ fn clients_get_their_own_rows_of_models_that_do_not_batch() {
             let found = infer(&server, model, ("scores", "FP32", &[1, 8]), &scores(class)).unwrap();
             assert_eq!(found["boxes"], (json!([1, 2]), json!([0, class])), "{model}");
         }
+        let row = json!([class as f64, 1.0, 2.0, 3.0]);
+        let found = infer(&server, "running_sum", ("x", "FP32", &[1, 4]), &row).unwrap();
+        assert_eq!(found["y"], (json!([1, 4]), row));
     });
     assert!(server.stop().success());
 }

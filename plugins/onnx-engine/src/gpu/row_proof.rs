@@ -9,7 +9,7 @@ use super::fault::explain_fault;
 use super::fixed_block::InputSource;
 use super::fixed_session::FixedSession;
 use trtserver_framework::fault::PluginFault;
-use trtserver_plugin_api::abi::types::dtype;
+use trtserver_framework::row_values::{are_equal, fill};
 use trtserver_plugin_api::author::{Device, Memory};
 
 /// # Errors
@@ -62,76 +62,3 @@ fn run_rows(
     waited?;
     session.read_first_rows(device)
 }
-
-/// Small numbers that differ from element to element; of integers 0 and 1, which are in the range of
-/// most indices.
-fn fill(kind: u32, bytes: &mut [u8], seed: usize) {
-    const HALVES: [u16; 5] = [0x3000, 0x3400, 0x3600, 0x3800, 0x3900];
-    const BRAINS: [u16; 5] = [0x3e00, 0x3e80, 0x3ec0, 0x3f00, 0x3f20];
-    let eighths = |at: usize| ((at + seed) % 5 + 1) as f32 / 8.0;
-    let mut put = |size: usize, element: &dyn Fn(usize) -> [u8; 8]| {
-        for (at, to) in bytes.chunks_exact_mut(size).enumerate() {
-            to.copy_from_slice(&element(at)[..size]);
-        }
-    };
-    let wide = |value: u64| value.to_le_bytes();
-    match kind {
-        dtype::FP16 => put(2, &|at| wide(HALVES[(at + seed) % 5].into())),
-        dtype::BF16 => put(2, &|at| wide(BRAINS[(at + seed) % 5].into())),
-        dtype::FP32 => put(4, &|at| wide(eighths(at).to_bits().into())),
-        dtype::FP64 => put(8, &|at| wide(f64::from(eighths(at)).to_bits())),
-        dtype::INT64 | dtype::UINT64 => put(8, &|at| wide(((at + seed) % 2) as u64)),
-        dtype::INT32 | dtype::UINT32 => put(4, &|at| wide(((at + seed) % 2) as u64)),
-        dtype::INT16 | dtype::UINT16 => put(2, &|at| wide(((at + seed) % 2) as u64)),
-        _ => put(1, &|at| wide(((at + seed) % 2) as u64)),
-    }
-}
-
-/// Whether two rows are equal, as far as the rounding of a sum in another order allows.
-fn are_equal(kind: u32, one: &[u8], other: &[u8]) -> bool {
-    let tolerance = match kind {
-        dtype::FP16 | dtype::BF16 => 1e-2,
-        dtype::FP32 | dtype::FP64 => 1e-3,
-        _ => return one == other,
-    };
-    let close = |(a, b): (f64, f64)| {
-        a == b
-            || a.is_nan() && b.is_nan()
-            || (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1e-2)
-    };
-    one.len() == other.len() && read_floats(kind, one).zip(read_floats(kind, other)).all(close)
-}
-
-fn read_floats(kind: u32, bytes: &[u8]) -> impl Iterator<Item = f64> {
-    let size = match kind {
-        dtype::FP64 => 8,
-        dtype::FP32 => 4,
-        _ => 2,
-    };
-    bytes.chunks_exact(size).map(move |element| {
-        let mut wide = [0; 8];
-        wide[..size].copy_from_slice(element);
-        let bits = u64::from_le_bytes(wide);
-        match kind {
-            dtype::FP64 => f64::from_bits(bits),
-            dtype::FP32 => f32::from_bits(bits as u32).into(),
-            dtype::BF16 => f32::from_bits((bits as u32) << 16).into(),
-            _ => read_half(bits as u32),
-        }
-    })
-}
-
-fn read_half(bits: u32) -> f64 {
-    let (exponent, fraction) = (bits >> 10 & 0x1f, f64::from(bits & 0x3ff));
-    let size = match exponent {
-        0 => fraction * 2f64.powi(-24),
-        0x1f if fraction == 0.0 => f64::INFINITY,
-        0x1f => f64::NAN,
-        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent as i32 - 15),
-    };
-    if bits & 0x8000 == 0 { size } else { -size }
-}
-
-#[cfg(test)]
-#[path = "row_proof_tests.rs"]
-mod tests;

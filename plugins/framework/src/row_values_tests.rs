@@ -1,4 +1,4 @@
-//! Unit tests of `row_proof.rs`.
+//! Unit tests of `row_values.rs`.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn elements_of_each_type_are_small_and_differ() {
     for (kind, size) in [(dtype::FP16, 2), (dtype::BF16, 2), (dtype::FP32, 4), (dtype::FP64, 8)] {
         let mut bytes = vec![0; 6 * size];
         fill(kind, &mut bytes, 1);
-        let values: Vec<f64> = read_floats(kind, &bytes).collect();
+        let values: Vec<f64> = numbers(kind, &bytes).collect();
         assert_eq!(values, [0.25, 0.375, 0.5, 0.625, 0.125, 0.25], "{kind}");
     }
     for (kind, size) in [(dtype::BOOL, 1), (dtype::INT16, 2), (dtype::INT32, 4), (dtype::INT64, 8)]
@@ -37,4 +37,39 @@ fn rounding_is_not_a_difference() {
     assert!(!equal(&[1.0], &[1.0, 1.0]));
     assert!(are_equal(dtype::INT32, &[1, 0, 0, 0], &[1, 0, 0, 0]));
     assert!(!are_equal(dtype::INT32, &[1, 0, 0, 0], &[2, 0, 0, 0]));
+}
+
+#[test]
+fn distances_are_parts_of_the_size() {
+    let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    for (one, other, expected) in [
+        (&[1.0, -2.0][..], &[1.0, -2.0][..], 0.0),
+        (&[0.0, 0.0], &[0.0, 0.0], 0.0),
+        (&[1.0, 3.0], &[1.0, 2.0], 0.25),
+        (&[0.0, 0.0], &[1.0, 1.0], 1.0),
+        (&[1e-9], &[0.0], 1.0),
+        (&[nan, inf], &[nan, inf], 0.0),
+        (&[nan, 1.0], &[3.0, 1.0], 0.75),
+        (&[inf], &[-inf], 1.0),
+        (&[], &[], 0.0),
+    ] {
+        let found = relative_distance(dtype::FP32, &floats(one), &floats(other));
+        assert_eq!(found, expected, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn integers_have_a_sign_and_strings_no_number() {
+    for (kind, bytes, expected) in [
+        (dtype::INT8, &[0xff, 2][..], &[-1.0, 2.0][..]),
+        (dtype::UINT8, &[0xff], &[255.0]),
+        (dtype::BOOL, &[1, 0], &[1.0, 0.0]),
+        (dtype::INT16, &[0xfe, 0xff], &[-2.0]),
+        (dtype::INT64, &[0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], &[-3.0]),
+        (dtype::UINT32, &[0xff, 0xff, 0xff, 0xff], &[4_294_967_295.0]),
+        (dtype::STRING, &[1, 2, 3], &[]),
+    ] {
+        assert_eq!(numbers(kind, bytes).collect::<Vec<_>>(), expected, "{kind}");
+    }
 }
