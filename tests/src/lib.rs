@@ -66,7 +66,7 @@ pub use install::{
 };
 pub use latch::Latch;
 pub use load_gate::LoadGate;
-pub use process::{Ended, Process, TIMEOUT, command_output};
+pub use process::{Ended, Process, TIMEOUT, command_output, pause_since};
 pub use python::{python_kserve, python_output, python_v1, python_v2, python_v2_with_triton};
 pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};

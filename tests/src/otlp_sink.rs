@@ -80,6 +80,11 @@ impl OtlpSink {
         lock(&self.state).spans.len()
     }
 
+    /// How many accepted spans have this name.
+    pub fn spans_named(&self, name: &str) -> usize {
+        lock(&self.state).spans.iter().filter(|span| span.name == name).count()
+    }
+
     /// Attributes of the server.
     pub fn resource(&self) -> BTreeMap<String, String> {
         lock(&self.state).resource.clone()
@@ -105,7 +110,8 @@ fn lock(state: &Mutex<SinkState>) -> MutexGuard<'_, SinkState> {
 
 /// The text or number of an attribute.
 pub fn attribute(span: &Span, key: &str) -> Option<String> {
-    attributes(&span.attributes).remove(key)
+    let pair = span.attributes.iter().find(|pair| pair.key == key)?;
+    attributes(std::slice::from_ref(pair)).remove(key)
 }
 
 fn attributes(pairs: &[KeyValue]) -> BTreeMap<String, String> {

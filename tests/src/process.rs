@@ -1,6 +1,7 @@
 //! A child process with its captured output, killed when dropped.
 
 use rustix::process::{Pid, kill_process, set_parent_process_death_signal};
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -223,11 +224,18 @@ fn listen(
     });
 }
 
+/// Waits between two looks at something without an event, which began at `begin`: a millisecond at
+/// first, ten when it takes longer. Looks without a pause take a core from the other tests.
+pub fn pause_since(begin: Instant) {
+    let pause = begin.elapsed() / 10;
+    thread::sleep(pause.clamp(Duration::from_millis(1), Duration::from_millis(10)));
+}
+
 type Order = (Command, Sender<io::Result<Child>>);
 
 /// Spawns from one thread that lives as long as the program. The kernel sends the death signal when
 /// the *thread* that spawned the child ends, and shared servers outlive the test thread that used
-/// them first.
+/// them first. The child runs on the cores of the calling thread.
 fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
         let (orders, inbox) = channel::<Order>();
@@ -239,9 +247,11 @@ fn spawn(command: Command) -> io::Result<Child> {
         Mutex::new(orders)
     });
     let mut command = command;
-    // SAFETY: one system call between fork and exec, no allocation, no lock.
+    let cores = sched_getaffinity(None)?;
+    // SAFETY: two system calls between fork and exec, no allocation, no lock.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
+            sched_setaffinity(None, &cores)?;
             set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(Into::into)
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::http1::{Connection, Response, request};
 use crate::install::{backends, dist};
-use crate::process::{Ended, Process, TIMEOUT};
+use crate::process::{Ended, Process, TIMEOUT, pause_since};
 use crate::repository::Repository;
 pub use rustix::process::Signal;
 use std::ffi::OsString;
@@ -346,7 +346,7 @@ impl Running {
         let begin = Instant::now();
         while !condition(self) {
             assert!(begin.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}\n{}", self.process);
-            std::thread::yield_now();
+            pause_since(begin);
         }
     }
 

@@ -121,7 +121,7 @@ fn killed_server_leaves_no_child() {
     let begin = std::time::Instant::now();
     while pids.iter().any(|pid| is_alive(*pid)) {
         assert!(begin.elapsed() < trtserver_tests::TIMEOUT, "the children are still alive");
-        std::thread::yield_now();
+        trtserver_tests::pause_since(begin);
     }
 }
 

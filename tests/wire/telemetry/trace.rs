@@ -75,7 +75,7 @@ impl Trace {
                 return texts;
             }
             assert!(begin.elapsed() < TIMEOUT, "the trace in {} has no end", self.folder.display());
-            std::thread::yield_now();
+            trtserver_tests::pause_since(begin);
         }
     }
 }

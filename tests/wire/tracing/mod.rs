@@ -69,6 +69,6 @@ fn wait_for_file(path: &Path) {
     let begin = std::time::Instant::now();
     while fs::metadata(path).map_or(0, |file| file.len()) == 0 {
         assert!(begin.elapsed() < TIMEOUT, "no {}", path.display());
-        std::thread::yield_now();
+        trtserver_tests::pause_since(begin);
     }
 }

@@ -57,7 +57,7 @@ fn wait_for_traces(
     sink: &OtlpSink,
     count: usize,
 ) -> BTreeMap<Vec<u8>, Vec<Span>> {
-    let roots = || sink.spans().iter().filter(|span| span.name == "InferRequest").count();
+    let roots = || sink.spans_named("InferRequest");
     server.poll_until(&format!("{count} traces"), |_| roots() >= count);
     let mut traces = BTreeMap::<_, Vec<_>>::new();
     for span in sink.spans() {
