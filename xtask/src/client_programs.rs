@@ -4,12 +4,15 @@
 //!     bin/image_client  bin/simple_client  …
 //!     share/trtserver-client/programs/cpp/  python/
 
-use crate::command::{Result, run};
+use crate::command::{Result, joined, run};
 use crate::paths::Paths;
 use crate::sdk;
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::SystemTime;
 
 const NEED_COMPILER: &str =
@@ -36,14 +39,32 @@ pub fn install(paths: &Paths, dist: &Path) -> Result<()> {
             newest = newest.max(modified(&file));
         }
     }
+    let mut outdated = Vec::new();
     for source in files(&programs.join("cpp"))? {
         let program = dist.join("bin").join(source.file_stem().unwrap_or_default());
         let is_program = source.extension().is_some_and(|ending| ending == "cc");
         if is_program && (!program.exists() || modified(&program) <= newest) {
-            compile(&source, &program, dist)?;
+            outdated.push((source, program));
         }
     }
-    Ok(())
+    compile_all(outdated, dist)
+}
+
+/// Compiles programs, one at a time on each core.
+fn compile_all(programs: Vec<(PathBuf, PathBuf)>, dist: &Path) -> Result<()> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let pending = Mutex::new(programs.into_iter());
+    let next = || pending.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let compile_some = || {
+        while let Some((source, program)) = next() {
+            compile(&source, &program, dist)?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let compilers: Vec<_> = (0..cores).map(|_| scope.spawn(compile_some)).collect();
+        compilers.into_iter().try_for_each(joined)
+    })
 }
 
 fn compile(source: &Path, program: &Path, dist: &Path) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::process::{Command, Stdio};
+use std::thread::ScopedJoinHandle;
 
 /// Errors are texts for the terminal; no code handles them.
 pub type Result<T> = std::result::Result<T, String>;
@@ -41,6 +42,11 @@ pub fn output(command: &mut Command, hint: &str) -> Result<String> {
         return Err(failed(command, &out.status.to_string(), hint));
     }
     String::from_utf8(out.stdout).map_err(|e| format!("`{}`: {e}", line(command)))
+}
+
+/// The result of a thread.
+pub fn joined<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err("a thread panicked, see above".to_owned()))
 }
 
 /// The command line, quoted for a shell.

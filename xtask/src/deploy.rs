@@ -13,10 +13,16 @@ use std::process::Command;
 const PROXIES: [(&str, &str); 2] =
     [("/usr/sbin/haproxy", "haproxy"), ("/usr/sbin/nginx", "nginx-light")];
 
-/// Runs the check with the server of an install.
-pub fn check(paths: &Paths, dist: &Path) -> Result<()> {
+/// What checks the files: Python, and Helm.
+pub fn install_tools(paths: &Paths) -> Result<(PathBuf, PathBuf)> {
     let interpreter = python::environment(paths, &python::DEPLOY)?;
     let helm = helm(paths, &interpreter)?;
+    Ok((interpreter, helm))
+}
+
+/// Runs the check with the server of an install.
+pub fn check(paths: &Paths, dist: &Path) -> Result<()> {
+    let (interpreter, helm) = install_tools(paths)?;
     let mut command = Command::new(interpreter);
     command.arg(paths.root.join("deploy/check.py")).arg("--run").arg(dist).arg("--helm").arg(helm);
     run(&mut command, "a file of deploy/ is wrong: see above")

@@ -3,7 +3,7 @@
 use crate::apt;
 use crate::azurite;
 use crate::build;
-use crate::command::{Result, cargo, output, run, say};
+use crate::command::{Result, cargo, joined, output, run, say};
 use crate::demonstrate;
 use crate::deny;
 use crate::deploy;
@@ -112,6 +112,9 @@ const STEPS: &[(&str, Step)] = &[
     ("gate", |paths, _| gate(paths)),
 ];
 
+/// Steps that begin with a build.
+const COMPILES: [&str; 3] = ["clippy", "build", "rust"];
+
 /// The names that `--only` takes.
 pub fn step_names() -> Vec<&'static str> {
     STEPS.iter().map(|(name, _)| *name).collect()
@@ -126,20 +129,20 @@ pub fn test(paths: &Paths, options: &Options) -> Result<()> {
     let steps: Vec<_> = STEPS.iter().filter(|(name, _)| selected(name)).collect();
     let mut early_build = None;
     thread::scope(|scope| {
-        let mut early_environments = None;
+        let mut early_tools = None;
         for (number, (name, step)) in steps.iter().enumerate() {
             say(format!("test: step {} of {}: {name}", number + 1, steps.len()));
             let start = Instant::now();
+            if selected("gate") && COMPILES.contains(name) && early_build.is_none() {
+                early_build = gate::EarlyBuild::start(paths);
+            }
             match *name {
-                // They are downloaded while the first crates are compiled.
-                "clippy" if selected("python") => {
-                    early_environments = Some(scope.spawn(|| environments(paths)));
+                // Downloaded while the first crates are compiled.
+                "clippy" => early_tools = Some(scope.spawn(|| install_ahead(paths, &selected))),
+                // The steps install them again, so that they report what failed.
+                "python" | "docs" | "deploy" => {
+                    let _ = early_tools.take().map(ScopedJoinHandle::join);
                 }
-                // The step makes them again, so that it reports what failed.
-                "python" => {
-                    let _ = early_environments.take().map(ScopedJoinHandle::join);
-                }
-                "rust" if selected("gate") => early_build = gate::EarlyBuild::start(paths),
                 "gate" => early_build.take().into_iter().for_each(gate::EarlyBuild::wait),
                 _ => {}
             }
@@ -209,6 +212,22 @@ fn clippy(paths: &Paths) -> Result<Outcome> {
     run(&mut command, "if clippy is missing: rustup component add clippy").map(|()| Outcome::Passed)
 }
 
+/// Python environments and programs of the selected steps.
+fn install_ahead(paths: &Paths, selected: &(impl Fn(&str) -> bool + Sync)) {
+    thread::scope(|scope| {
+        if selected("python") {
+            scope.spawn(|| environments(paths).map(drop));
+        }
+        if selected("docs") {
+            scope.spawn(|| docs::install_tools(paths));
+        }
+        if selected("deploy") && python::DEPLOY.supported_here() {
+            scope.spawn(|| deploy::install_tools(paths).map(drop));
+            scope.spawn(|| python::environment(paths, &python::ENVOY).map(drop));
+        }
+    });
+}
+
 /// What the tests need beside their runtimes, each with the environment variable that names it. All
 /// are made at the same time: each waits for the package index for the most part.
 fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
@@ -242,10 +261,6 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
         joined(analyzer)?;
         made
     })
-}
-
-fn joined<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err("a thread panicked, see above".to_owned()))
 }
 
 /// How many tests of a program run at the same time. They wait for servers, timeouts and clients

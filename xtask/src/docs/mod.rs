@@ -57,6 +57,12 @@ pub fn check(paths: &Paths) -> Result<()> {
     html_links::check(&write_book(paths, &library, &[])?)
 }
 
+/// The programs that build the book and the reference of the Python packages.
+pub fn install_tools(paths: &Paths) -> Result<()> {
+    MDBOOK.install(paths)?;
+    python::environment(paths, &python::DOCS).map(drop)
+}
+
 /// Builds the book with the references of C and Python, and lists that of these crates.
 fn write_book(paths: &Paths, library: &Path, crates: &[(&str, &str)]) -> Result<PathBuf> {
     let mdbook = MDBOOK.install(paths)?.join(MDBOOK.program);
