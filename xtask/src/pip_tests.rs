@@ -51,7 +51,7 @@ fn failure_of_pip_is_explained_by_its_output() {
 #[test]
 fn unreachable_index_is_told_from_a_missing_pip() {
     let folder = std::env::temp_dir().join(format!("xtask-pip-{}", std::process::id()));
-    create_environment(Path::new("python3"), &folder).unwrap();
+    install_environment(Path::new("python3"), &folder).unwrap();
     let python = folder.join("bin/python");
     let download = || {
         let mut pip = pip(&python, "download");

@@ -175,7 +175,7 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
         paths.short(&dir),
         python.display()
     ));
-    pip::create_environment(&python, &dir)?;
+    pip::create_environment(paths, &python, &dir)?;
     // The requirements list every package.
     run_pip(pip::pip(&dir.join("bin/python"), "install").args(["--quiet", "-r"]).arg(&list))?;
     if env.name == "v1" {
