@@ -10,10 +10,11 @@ use trtserver_tests::{Running, dist};
 /// Requests to average; fewer for large tensors.
 const SMALL: u32 = 500;
 const LARGE: u32 = 25;
-/// Every row is measured so often, and each figure is the lowest found. hyper adapts its read
-/// buffer to the sizes of the last reads, so some series of large bodies allocate a buffer more
-/// than others; what the code itself allocates or copies is in all of them.
-const SERIES: u32 = 9;
+/// A row is measured so often, and each figure is the lowest found. hyper adapts its read buffer to
+/// the sizes of the last reads, so some series of large bodies allocate a buffer more than others;
+/// what the code itself allocates or copies is in all of them.
+const SMALL_SERIES: u32 = 3;
+const LARGE_SERIES: u32 = 9;
 
 /// Figures per request.
 pub struct Counts {
@@ -31,11 +32,12 @@ pub fn measure(rows: &[&str]) -> Vec<Counts> {
 fn one(server: &Running, row: &str) -> Counts {
     let (_, size) = row.split_once(' ').unwrap_or_default();
     let bytes = tensor_bytes(size);
-    let times = if bytes < 1 << 20 { SMALL } else { LARGE };
+    let (times, series) =
+        if bytes < 1 << 20 { (SMALL, SMALL_SERIES) } else { (LARGE, LARGE_SERIES) };
     let mut client = Client::connect(server, row);
     client.send(WARM_UP);
     let mut lowest = [f64::INFINITY; 3];
-    for _ in 0..SERIES {
+    for _ in 0..series {
         let before = so_far(server);
         client.send(times);
         let after = so_far(server);
