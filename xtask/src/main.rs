@@ -24,6 +24,7 @@ mod perf_analyzer;
 mod pip;
 mod program_wheel;
 mod python;
+mod release_check;
 mod runtimes;
 mod sdk;
 mod soak;
@@ -125,6 +126,7 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             };
             package::package(paths, &options)
         }
+        Some(("release-check", _)) => release_check::release_check(paths),
         Some(("runtimes", with)) => {
             runtimes::fetch(paths)?;
             if with.get_flag("openvino") {
@@ -316,6 +318,10 @@ fn cli() -> Command {
                 .arg(directory("base", "Lowest layer of the image, instead of a Debian made by debootstrap"))
                 .arg(directory("from", "Pack this install, for machines like this one, instead of a release for old systems"))
                 .arg(directory("into", "Put the packages here [default: target/package]")),
+        )
+        .subcommand(
+            Command::new("release-check")
+                .about("Say what is missing before this version can be tagged and published"),
         )
         .subcommand(
             Command::new("runtimes")

@@ -27,7 +27,7 @@ pub struct WheelInfo<'a> {
     pub version: &'a str,
     /// `py3-none-PLATFORM`.
     pub tag: &'a str,
-    /// With `@VERSION@` for the version.
+    /// With `@VERSION@` for the version. The address of the sources is added.
     pub metadata: &'a str,
     pub license: Vec<u8>,
     /// Stored members are written and installed sooner, compressed ones are for downloads.
@@ -51,7 +51,8 @@ fn with_dist_info(info: WheelInfo<'_>, mut members: Vec<WheelMember>) -> Vec<Whe
     let mut add = |file: &str, data: Vec<u8>| {
         members.push(WheelMember { name: format!("{folder}/{file}"), data, executable: false });
     };
-    add("METADATA", metadata.replace("@VERSION@", version).into_bytes());
+    let metadata = metadata.replace("@VERSION@", version);
+    add("METADATA", with_address(&metadata, env!("CARGO_PKG_REPOSITORY")).into_bytes());
     add("LICENSE", license);
     let wheel =
         format!("Wheel-Version: 1.0\nGenerator: trtserver\nRoot-Is-Purelib: false\nTag: {tag}\n");
@@ -61,6 +62,15 @@ fn with_dist_info(info: WheelInfo<'_>, mut members: Vec<WheelMember>) -> Vec<Whe
     let name = format!("{folder}/RECORD");
     members.push(WheelMember { data: record(&members, &name), name, executable: false });
     members
+}
+
+/// The metadata with the address of the sources, if there is one, after the licence.
+fn with_address(metadata: &str, address: &str) -> String {
+    const LICENSE: &str = "\nLicense: Apache-2.0\n";
+    match address {
+        "" => metadata.to_owned(),
+        _ => metadata.replacen(LICENSE, &format!("{LICENSE}Project-URL: Source, {address}\n"), 1),
+    }
 }
 
 fn record(members: &[WheelMember], own_name: &str) -> Vec<u8> {

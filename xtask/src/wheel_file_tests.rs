@@ -31,3 +31,20 @@ fn same_files_give_same_bytes() {
     assert_eq!(one, two);
     assert!(one.starts_with(b"PK\x03\x04"), "no zip archive");
 }
+
+#[test]
+fn metadata_has_the_address_of_the_sources() {
+    let folders = ["clients/python", "packaging/wheel"];
+    for metadata in folders.map(|folder| {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        fs::read_to_string(format!("{root}/{folder}/METADATA")).unwrap()
+    }) {
+        assert_eq!(with_address(&metadata, ""), metadata);
+        let text = with_address(&metadata, "https://git.example.org/trtserver");
+        let (head, _) = text.split_once("\n\n").unwrap();
+        assert!(
+            head.contains("\nProject-URL: Source, https://git.example.org/trtserver\n"),
+            "{head}"
+        );
+    }
+}

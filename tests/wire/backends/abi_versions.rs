@@ -3,7 +3,7 @@
 //! C and in Rust.
 //!
 //! From the first release on this test also runs backends that were built against each released
-//! interface: see "Releasing the plugin interface" in CONTRIBUTING.md.
+//! interface: see *Releases* in CONTRIBUTING.md.
 
 #![allow(clippy::unwrap_used)] // the functions here are parts of tests
 

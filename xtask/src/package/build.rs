@@ -12,6 +12,18 @@ use std::process::Command;
 pub const PLATFORM: &str = "manylinux_2_28";
 /// The same release, as the linker is told.
 const GLIBC: &str = "2.28";
+/// For C code of dependencies, after their own options: those of `aegis` are `-mtune=native`, which
+/// zig takes for `-mcpu=native`. The program would then stop on other processors with SIGILL.
+const PROCESSOR: &str = "-mcpu=baseline";
+
+/// Where a build reads and writes.
+pub struct BuildPlaces {
+    /// The workspace.
+    pub sources: PathBuf,
+    pub target: PathBuf,
+    /// cargo's own directory, with the sources of dependencies.
+    pub cargo_home: PathBuf,
+}
 
 /// Builds with zig's C compiler and linker, which know the symbols of each glibc release. Returns
 /// the install.
@@ -19,31 +31,61 @@ pub fn build_release(paths: &Paths) -> Result<PathBuf> {
     let directory = paths.target.join("package");
     say("package: release build for old systems (ten minutes the first time)");
     let packages: Vec<&str> = release_packages().collect();
-    let built = compile(paths, &paths.root, &directory, &packages)?;
+    let (sources, target) = (paths.root.clone(), directory.clone());
+    let places = BuildPlaces { sources, target, cargo_home: cargo_home()? };
+    let built = compile(paths, &places, source_commit(paths).as_deref(), &packages)?;
     let install = directory.join("install");
     let _ = std::fs::remove_dir_all(&install);
     install_build(paths, &built, &install, false)?;
     Ok(install)
 }
 
-/// Compiles packages of the sources in `root` into `directory`. Returns where the programs are.
-pub fn compile(paths: &Paths, root: &Path, directory: &Path, packages: &[&str]) -> Result<PathBuf> {
+/// The directory that cargo uses when nobody tells it another one.
+///
+/// # Errors
+/// No variable names it.
+pub fn cargo_home() -> Result<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let usual = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"));
+    named.or_else(usual).ok_or_else(|| "set CARGO_HOME or HOME: cargo needs its directory".into())
+}
+
+/// Compiles packages of a commit. Returns where the programs are.
+pub fn compile(
+    paths: &Paths,
+    places: &BuildPlaces,
+    commit: Option<&str>,
+    packages: &[&str],
+) -> Result<PathBuf> {
     let interpreter = python::environment(paths, &python::PACKAGE)?;
     let target = target();
     let mut command = cargo();
-    command.current_dir(root).args(["zigbuild", "--release", "--locked"]);
-    command.args(["--target", &format!("{target}.{GLIBC}")]).arg("--target-dir").arg(directory);
+    command.current_dir(&places.sources).args(["zigbuild", "--release", "--locked"]);
+    command.args(["--target", &format!("{target}.{GLIBC}")]);
+    command.arg("--target-dir").arg(&places.target);
     for package in packages {
         command.args(["--package", package]);
     }
-    command.env("PATH", path_with(&interpreter));
-    command.env("RUSTFLAGS", stable_paths(root, directory));
+    command.env("PATH", path_with(&interpreter)).env("CARGO_HOME", &places.cargo_home);
+    command.env("RUSTFLAGS", stable_paths("--remap-path-prefix", places));
+    // Flags of the user would be in the bytes as well.
+    let variables = std::env::vars_os().map(|(name, _)| name);
+    for name in variables.filter(|name| is_flags_of_c(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
+    let flags = format!("{PROCESSOR} {}", stable_paths("-ffile-prefix-map", places));
+    command.env("CFLAGS", &flags).env("CXXFLAGS", &flags);
     // Only here: other builds would compile the program anew after each commit.
-    if let Some(commit) = source_commit(paths) {
+    if let Some(commit) = commit {
         command.env("TRTSERVER_COMMIT", commit);
     }
     run(&mut command, "the target is added with `rustup target add`")?;
-    Ok(programs_in(directory))
+    Ok(programs_in(&places.target))
+}
+
+/// `CFLAGS` and its forms for one target, as `CFLAGS_x86_64_unknown_linux_gnu` and `HOST_CXXFLAGS`.
+fn is_flags_of_c(variable: &str) -> bool {
+    ["CFLAGS", "CXXFLAGS"].iter().any(|flags| variable.contains(flags))
 }
 
 /// Where [`compile`] puts programs and libraries.
@@ -112,18 +154,15 @@ fn path_with(interpreter: &Path) -> std::ffi::OsString {
 }
 
 /// Options that keep paths of this machine out of the programs, which would differ between two
-/// builds.
-fn stable_paths(root: &Path, directory: &Path) -> String {
-    let home = std::env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
+/// builds. rustc and C compilers have one of the same form.
+fn stable_paths(option: &str, places: &BuildPlaces) -> String {
     // The last one that fits counts.
-    let places = [(Some(root.to_owned()), "/trtserver"), (Some(directory.to_owned()), "/build")];
-    let places = places.into_iter().chain([(home, "/cargo")]);
-    let options = places.filter_map(|(place, name)| {
-        Some(format!("--remap-path-prefix={}={name}", place?.display()))
-    });
-    options.collect::<Vec<_>>().join(" ")
+    let names = [
+        (&places.sources, "/trtserver"),
+        (&places.target, "/build"),
+        (&places.cargo_home, "/cargo"),
+    ];
+    names.map(|(place, name)| format!("{option}={}={name}", place.display())).join(" ")
 }
 
 #[cfg(test)]

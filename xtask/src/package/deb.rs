@@ -92,9 +92,13 @@ fn control_file(source: &PackageSource, files: &[PackageFile]) -> String {
             FileContent::Link(_) | FileContent::Directory { .. } => 0,
         })
         .sum();
+    let homepage = match env!("CARGO_PKG_REPOSITORY") {
+        "" => String::new(),
+        address => format!("Homepage: {address}\n"),
+    };
     format!(
         "Package: trtserver\nVersion: {}\nArchitecture: {}\nMaintainer: The trtserver authors\n\
-         Installed-Size: {}\nDepends: libc6 (>= 2.28), passwd\nSection: net\nPriority: optional\n\
+         {homepage}Installed-Size: {}\nDepends: libc6 (>= 2.28), passwd\nSection: net\nPriority: optional\n\
          Description: inference server whose frameworks are plugins\n \
          Serves models over HTTP and gRPC with the Open Inference Protocol (v2) and\n \
          the protocol of TRTIS (v1). Libraries of frameworks, such as ONNX Runtime,\n \

@@ -29,6 +29,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub const KINDS: [&str; 4] = ["wheel", "archive", "deb", "image"];
+pub use build::source_commit;
 pub use image::FRAMEWORKS;
 pub use trial::SUITE_NAMES;
 pub use two_builds::{compare_builds, package_names};

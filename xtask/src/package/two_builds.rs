@@ -1,15 +1,16 @@
-//! `cargo xtask package --compare-builds NAME`: programs of the packages are compiled twice, in two
-//! directories, and must have equal bytes.
+//! `cargo xtask package --compare-builds NAME`: programs of the packages are compiled twice, with two
+//! directories of the sources, of the build and of cargo itself, and must have equal bytes.
 //!
 //! Variables such as `CARGO_PROFILE_RELEASE_OPT_LEVEL=1` make both builds cheaper.
 
-use super::build;
+use super::build::{self, BuildPlaces};
 use crate::build::release_packages;
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
 use crate::python::remove_dir;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,21 +30,29 @@ pub fn package_names() -> Vec<&'static str> {
 pub fn compare_builds(paths: &Paths, names: &[String]) -> Result<()> {
     let is_asked = |package: &&str| names.iter().any(|name| name == ALL || name == package);
     let packages: Vec<&str> = release_packages().filter(is_asked).collect();
-    let first = paths.target.join("package/compare");
-    // Paths of another length, since lengths are in programs as well.
-    let elsewhere = paths.target.join("package/compare-elsewhere");
-    let (sources, second) = (elsewhere.join("some/other/directory"), elsewhere.join("built"));
-    remove_dir(&sources)?;
-    for directory in [&first, &second] {
-        remove_programs(&build::programs_in(directory))?;
+    let (directory, home) = (paths.target.join("package"), build::cargo_home()?);
+    let (one, other) = (directory.join("compare"), directory.join("compare-elsewhere"));
+    // Paths of another length, since lengths are in programs as well. Both builds have copies: the
+    // checkout may change while they run.
+    let one = BuildPlaces {
+        sources: one.join("sources"),
+        target: one.join("built"),
+        cargo_home: home.clone(),
+    };
+    let other = BuildPlaces {
+        sources: other.join("some/other/directory"),
+        target: other.join("built"),
+        cargo_home: other.join("home"),
+    };
+    link_entries(&home, &other.cargo_home)?;
+    for places in [&one, &other] {
+        remove_programs(&build::programs_in(&places.target))?;
+        copy_sources(&paths.root, &places.sources)?;
     }
-    fs::create_dir_all(&sources)
-        .map_err(|e| format!("cannot create {}: {e}", sources.display()))?;
-    let mut copy = Command::new("sh");
-    run(copy.args(["-c", COPY]).arg(&paths.root).arg(&sources), "the sources are copied by git")?;
     say(format!("package: building {} twice", packages.join(", ")));
-    let one = build::compile(paths, &paths.root, &first, &packages)?;
-    let other = build::compile(paths, &sources, &second, &packages)?;
+    let commit = build::source_commit(paths);
+    let one = build::compile(paths, &one, commit.as_deref(), &packages)?;
+    let other = build::compile(paths, &other, commit.as_deref(), &packages)?;
     let (ones, others) = (programs(&one)?, programs(&other)?);
     if ones.is_empty() || !ones.keys().eq(others.keys()) {
         return Err(format!("the builds made {:?} and {:?}", ones.keys(), others.keys()));
@@ -63,6 +72,24 @@ pub fn compare_builds(paths: &Paths, names: &[String]) -> Result<()> {
         true => Ok(()),
         false => Err(format!("the two builds differ:\n  {}", differing.join("\n  "))),
     }
+}
+
+fn copy_sources(from: &Path, to: &Path) -> Result<()> {
+    remove_dir(to)?;
+    fs::create_dir_all(to).map_err(|e| format!("cannot create {}: {e}", to.display()))?;
+    let mut copy = Command::new("sh");
+    run(copy.args(["-c", COPY]).arg(from).arg(to), "the sources are copied by git")
+}
+
+/// Makes a directory that has the same entries as another one, by links.
+fn link_entries(of: &Path, directory: &Path) -> Result<()> {
+    let wrap = |e: std::io::Error| format!("{}: {e}", directory.display());
+    remove_dir(directory)?;
+    fs::create_dir_all(directory).map_err(wrap)?;
+    let entries = fs::read_dir(of).map_err(|e| format!("{}: {e}", of.display()))?;
+    entries.flatten().try_for_each(|entry| {
+        symlink(entry.path(), directory.join(entry.file_name())).map_err(wrap)
+    })
 }
 
 /// Removes those of other packages, which an earlier comparison has made.

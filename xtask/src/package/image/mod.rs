@@ -86,6 +86,10 @@ fn image_settings(source: &PackageSource) -> ImageSettings {
     if let Some(commit) = &source.commit {
         labels["org.opencontainers.image.revision"] = json!(commit);
     }
+    let address = env!("CARGO_PKG_REPOSITORY");
+    if !address.is_empty() {
+        labels["org.opencontainers.image.source"] = json!(address);
+    }
     ImageSettings {
         config: json!({
             "User": format!("{0}:{0}", USER.1),
