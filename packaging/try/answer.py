@@ -1,6 +1,6 @@
 """Starts a server, waits until it reports that it is ready, asks a model, and stops the server.
 
-    answer.py MODEL COMMAND...
+    answer.py WHAT COMMAND...
 
 The command gets the flags of its ports. Needs nothing but Python 3.9.
 """
@@ -14,9 +14,24 @@ import tempfile
 import urllib.request
 
 READY_WITHIN = 120  # seconds
+LARGE = 1 << 16  # elements
+# Model, input, shape, data, and what its outputs are, by what is asked.
 ASKED = {
-    "dynamic_shape": ("INPUT", [2, 2], [1, 2, 3, 4], {"DOUBLED": [2, 4, 6, 8], "ROW_SUMS": [3, 7]}),
-    "digits_savedmodel": ("IMAGE", [1, 1, 8, 8], [0] * 64, None),
+    "dynamic_shape": (
+        "dynamic_shape",
+        "INPUT",
+        [2, 2],
+        [1, 2, 3, 4],
+        {"DOUBLED": [2, 4, 6, 8], "ROW_SUMS": [3, 7]},
+    ),
+    "dynamic_shape_large": (
+        "dynamic_shape",
+        "INPUT",
+        [1, LARGE],
+        [1] * LARGE,
+        {"DOUBLED": [2] * LARGE, "ROW_SUMS": [LARGE]},
+    ),
+    "digits_savedmodel": ("digits_savedmodel", "IMAGE", [1, 1, 8, 8], [0] * 64, None),
 }
 
 
@@ -34,8 +49,8 @@ def messages_until(listener, last):
             return
 
 
-def ask(port, model):
-    name, shape, data, expected = ASKED[model]
+def ask(port, what):
+    model, name, shape, data, expected = ASKED[what]
     tensor = {"name": name, "datatype": "FP32", "shape": shape, "data": data}
     request = urllib.request.Request(
         "http://127.0.0.1:%d/v2/models/%s/infer" % (port, model),
@@ -44,11 +59,12 @@ def ask(port, model):
     )
     with urllib.request.urlopen(request, timeout=60) as response:
         outputs = {output["name"]: output["data"] for output in json.load(response)["outputs"]}
-    assert expected is None or outputs == expected, outputs
-    print("answer of %s: %s" % (model, outputs), flush=True)
+    shown = str(outputs)[:200]
+    assert expected is None or outputs == expected, shown
+    print("answer of %s: %s" % (model, shown), flush=True)
 
 
-def main(model, command):
+def main(what, command):
     path = os.path.join(tempfile.mkdtemp(), "notify")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     listener.bind(path)
@@ -63,7 +79,7 @@ def main(model, command):
     server = subprocess.Popen(command + ports + addresses, env=environment)
     try:
         messages_until(listener, "READY=1")
-        ask(port, model)
+        ask(port, what)
         server.terminate()
         messages_until(listener, "STOPPING=1")
         status = server.wait(60)

@@ -7,6 +7,7 @@ use crate::bare_layout::{BareEntry, RootLayout, list_files, read_layout};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trtserver_base::disk::access_advice;
 use trtserver_base::error::{Error, Result};
 
 /// What the repositories on local disk look like. Whether one is bare is decided once.
@@ -19,10 +20,15 @@ impl LocalRoots {
     /// # Errors
     /// `root` is not a directory.
     pub fn add(&mut self, root: &Path, settings: &BareSettings) -> Result<()> {
-        if !root.is_dir() {
-            let root = root.display();
+        let reason = match std::fs::metadata(root) {
+            Ok(found) if found.is_dir() => None,
+            Ok(_) => Some("it is a file".to_owned()),
+            Err(e) => Some(format!("{e}{}", access_advice(root, &e))),
+        };
+        if let Some(reason) = reason {
             return Err(Error::invalid(format!(
-                "model repository '{root}' is not a readable directory"
+                "model repository '{}' is not a readable directory: {reason}",
+                root.display()
             )));
         }
         self.layouts.insert(root.to_owned(), read_layout(root, &settings.files));

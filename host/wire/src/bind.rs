@@ -139,5 +139,16 @@ impl Sockets<'_> {
 }
 
 fn failure(what: &str, address: &str, e: &io::Error) -> Error {
-    Error::unavailable(format!("Failed to start {what} at {address}: {e}"))
+    let advice = match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program listens there, perhaps another server: choose another port or address"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need the capability CAP_NET_BIND_SERVICE, and a socket's directory the right to write: \
+             choose another port or address"
+        }
+        io::ErrorKind::AddrNotAvailable => "; this machine does not have that address",
+        _ => "",
+    };
+    Error::unavailable(format!("Failed to start {what} at {address}: {e}{advice}"))
 }

@@ -2,7 +2,7 @@
 //! server, a part of a model.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Error, ErrorKind, Read};
 use std::path::Path;
 use trtserver_proto_wire::{Fields, WireError};
 
@@ -15,7 +15,10 @@ const HEAD: u64 = 512;
 /// A sentence about a file that a framework could not read as an encoded protobuf message; `None`
 /// if it looks like one.
 pub fn explain_contents(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) => return explain_unopened(&error),
+    };
     let size = file.metadata().ok()?.len();
     let mut bytes = Vec::new();
     file.take(HEAD).read_to_end(&mut bytes).ok()?;
@@ -31,6 +34,13 @@ pub fn explain_contents(path: &Path) -> Option<String> {
         )),
         _ => Some(format!("the file of {size} bytes is not an encoded protobuf message")),
     }
+}
+
+/// Frameworks give the number of the error at most.
+fn explain_unopened(error: &Error) -> Option<String> {
+    (error.kind() == ErrorKind::PermissionDenied).then(|| {
+        "the server may not read the file: make it readable for the user that the server runs as".to_owned()
+    })
 }
 
 fn explain_head(bytes: &[u8]) -> Option<String> {

@@ -30,4 +30,7 @@ fn what_is_not_a_model_is_told() {
         );
     }
     assert_eq!(explain_contents(Path::new("/nowhere")), None);
+    // Tests that run as root may read every file.
+    let denied = explain_unopened(&ErrorKind::PermissionDenied.into()).unwrap_or_default();
+    assert!(denied.contains("may not read the file"), "{denied}");
 }

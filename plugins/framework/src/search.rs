@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Server setting that names the library of a backend that has one.
 pub const SETTING: &str = "library";
 
+/// Backends for which there are container images with the library (`cargo xtask package --framework`).
+const IMAGES: [&str; 2] = ["onnxruntime", "tensorflow"];
+
 /// What is searched.
 #[derive(Debug)]
 pub struct Framework {
@@ -177,9 +180,15 @@ impl Framework {
     /// The advice at the end of every message about a missing library.
     fn how_to_get_it(&self) -> String {
         let Self { advice, backend, setting, variable, .. } = self;
+        let image = match IMAGES.contains(backend) {
+            true => {
+                format!("; container images of the server whose tag ends in '-{backend}' have it")
+            }
+            false => String::new(),
+        };
         format!(
             "To get it: {advice} and name it with --backend-config={backend},{setting}=PATH or \
-             {variable}=PATH"
+             {variable}=PATH; a server from a wheel finds what pip has installed beside it{image}"
         )
     }
 }

@@ -2,7 +2,7 @@
 //! version, with tables of the wrong size, or with extensions that this host lacks are refused, in
 //! C and in Rust.
 //!
-//! From the first release on this test also runs backends that were built against each released
+//! From the first release on this test has to run backends, too, that were built against each released
 //! interface: see *Releases* in CONTRIBUTING.md.
 
 #![allow(clippy::unwrap_used)] // the functions here are parts of tests

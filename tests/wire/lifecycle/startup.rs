@@ -98,7 +98,11 @@ fn port_and_unix_socket_in_use_are_named_by_late_listeners_too() {
     let port = one.http().rsplit(':').next().expect("a port").to_owned();
     let late = || Server::new().flag("--listen-when-ready");
     let ended = late().flag(format!("--http-port={port}")).refuses_to_start();
-    assert!(ended.stderr.contains(&format!("127.0.0.1:{port}")), "{}", ended.stderr);
+    let expected = format!(
+        "127.0.0.1:{port}: Address already in use (os error 98); another program listens there, perhaps another \
+         server: choose another port"
+    );
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     let ended = late().flag(format!("--http-address={socket}")).refuses_to_start();
     assert!(ended.stderr.contains(&socket), "{}", ended.stderr);
     assert_eq!(one.get("/v2/health/live").status, 200);

@@ -21,6 +21,18 @@ fn config_error_gives_line_and_column() {
     assert_refused(Server::new().model("wrong", config), &["wrong/config.pbtxt:4:", "TYPE_FP33"]);
 }
 
+/// What new users do first: the directory of one model, and one that is not there.
+#[test]
+fn wrong_repository_is_refused_with_what_to_do() {
+    let config = "backend: \"probe\"\n";
+    let server = Server::new().file("config.pbtxt", config).file("1/model.onnx", "");
+    let expected = "it is the directory of one model: the repository is the directory above";
+    assert_refused(server, &["failed to load all models", expected]);
+    let server = Server::new().flag("--model-repository=/no/such/repository");
+    let expected = "'/no/such/repository' is not a readable directory: No such file";
+    assert_refused(server, &[expected]);
+}
+
 #[test]
 fn inconsistent_config_is_refused() {
     let config = probe("other", &[]);
@@ -186,9 +198,15 @@ fn missing_onnx_runtime_is_explained() {
         .env("TRTSERVER_ONNXRUNTIME_LIBRARY", "");
     let ended = server.refuses_to_start();
     let plugin_dir = dir.path().join("onnxruntime").display().to_string();
-    for part in
-        ["ONNX Runtime library not found", "libonnxruntime.so", &plugin_dir, "cargo xtask runtimes"]
-    {
+    for part in [
+        "ONNX Runtime library not found",
+        "libonnxruntime.so",
+        &plugin_dir,
+        "cargo xtask runtimes",
+        "`pip install onnxruntime`",
+        "a server from a wheel finds what pip has installed beside it",
+        "container images of the server whose tag ends in '-onnxruntime' have it",
+    ] {
         assert!(ended.stderr.contains(part), "no {part:?} in {}", ended.stderr);
     }
     // A configured path that does not exist.

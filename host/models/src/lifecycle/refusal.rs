@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use trtserver_base::disk::list_dir;
 use trtserver_base::error::{Code, Error};
 use trtserver_model_config::version_dirs::VersionDirs;
-use trtserver_model_config::{ConfigError, ConfigFault, ConfigPart};
+use trtserver_model_config::{ConfigError, ConfigFault, ConfigPart, FILE_NAME};
 use trtserver_model_store::ModelDir;
 use trtserver_proto::v2::ModelConfig;
 
@@ -73,7 +73,7 @@ pub(super) fn show_origin(files: &ModelDir, mut error: Error) -> Error {
 }
 
 /// Adds to a refusal that a model's file is beside its configuration, if there is no version
-/// directory.
+/// directory; or that the directory is itself a version of the model above it.
 pub(super) fn about_versions(
     mut refusal: ModelRefusal,
     dir: &Path,
@@ -82,6 +82,14 @@ pub(super) fn about_versions(
     let entries = list_dir(dir).unwrap_or_default();
     let model = entries.iter().find(|(name, _)| name.starts_with("model."));
     if let Some((name, _)) = model.filter(|_| found.versions.is_empty()) {
+        if let Some(above) = dir.parent().filter(|above| above.join(FILE_NAME).is_file()) {
+            refusal.error.message.push_str(&format!(
+                "; '{0}' has '{FILE_NAME}', so it is the directory of one model: the repository is the directory \
+                 above '{0}'",
+                above.display()
+            ));
+            return refusal;
+        }
         let dir = dir.display();
         refusal.error.message.push_str(&format!(
             "; '{dir}' has no version directory, which is named by a number: move '{name}' into '{dir}/1'"

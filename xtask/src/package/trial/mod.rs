@@ -3,6 +3,7 @@
 
 mod deb;
 mod image;
+mod old_processor;
 mod root;
 
 use super::debian_root::DebianRoot;
@@ -60,6 +61,9 @@ impl Trial<'_> {
             )?;
             if self.has("wheel") {
                 self.try_wheel(&root)?;
+                if std::env::consts::ARCH == "x86_64" {
+                    old_processor::try_wheel(self, &root)?;
+                }
             } else {
                 // The library that the other packages use.
                 root.run(&["python3", "-m", "venv", ENVIRONMENT])?;
