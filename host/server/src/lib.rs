@@ -397,6 +397,17 @@ impl Server {
         }
     }
 
+    /// Nothing comes later: perhaps a directory was not mounted.
+    fn warn_without_models(&self, loaded: usize) {
+        let settings = &self.context.settings;
+        if loaded == 0 && settings.control_mode == ControlMode::None {
+            let found =
+                settings.model_repositories.iter().map(|root| format!("'{}'", root.display()));
+            let found = found.collect::<Vec<_>>().join(", ");
+            tracing::warn!("no model is served: there is no model directory in {found}");
+        }
+    }
+
     /// Enters the phase that follows from the load at start, and opens the ports that wait for it.
     /// False if the server must exit.
     fn finish_loading(&mut self, report: Result<StartupReport>) -> bool {
@@ -434,6 +445,9 @@ impl Server {
                 }
                 self.context.state.set_phase(ServerPhase::Ready);
                 tracing::info!("ready: {} model versions loaded", report.loaded);
+                if report.failures.is_empty() {
+                    self.warn_without_models(report.loaded);
+                }
                 true
             }
         }

@@ -127,6 +127,17 @@ fn repository_that_appears_after_the_start_is_waited_for() {
     assert_eq!(server.infer("echo", "").status, 200);
 }
 
+/// A container whose models were not mounted is live and ready, and says why it serves nothing.
+#[test]
+fn empty_repository_is_warned_of() {
+    let models = trtserver_tests::folder();
+    let flag = format!("--model-repository={}", models.path().display());
+    let server = Server::new().flag(flag).start();
+    let expected = format!("there is no model directory in '{}'", models.path().display());
+    server.wait_for_log_with(&["no model is served: ", &expected]);
+    assert!(server.stop().success());
+}
+
 #[test]
 fn http_port_serves_metrics_and_lists_models() {
     let server = Server::new()
