@@ -47,8 +47,13 @@ pub fn compare_builds(paths: &Paths, names: &[String]) -> Result<()> {
     link_entries(&home, &other.cargo_home)?;
     for places in [&one, &other] {
         remove_programs(&build::programs_in(&places.target))?;
-        copy_sources(&paths.root, &places.sources)?;
+        make_empty(&places.sources)?;
     }
+    let mut copy = Command::new("sh");
+    copy.args(["-c", COPY]).arg(&paths.root).arg(&one.sources);
+    run(&mut copy, "the sources are copied by git")?;
+    // Of the copy: an edit between two copies of the checkout would be a difference.
+    run(Command::new("cp").args(["-a", "-T"]).arg(&one.sources).arg(&other.sources), "")?;
     say(format!("package: building {} twice", packages.join(", ")));
     let commit = build::source_commit(paths);
     let one = build::compile(paths, &one, commit.as_deref(), &packages)?;
@@ -74,21 +79,18 @@ pub fn compare_builds(paths: &Paths, names: &[String]) -> Result<()> {
     }
 }
 
-fn copy_sources(from: &Path, to: &Path) -> Result<()> {
-    remove_dir(to)?;
-    fs::create_dir_all(to).map_err(|e| format!("cannot create {}: {e}", to.display()))?;
-    let mut copy = Command::new("sh");
-    run(copy.args(["-c", COPY]).arg(from).arg(to), "the sources are copied by git")
+fn make_empty(directory: &Path) -> Result<()> {
+    remove_dir(directory)?;
+    fs::create_dir_all(directory).map_err(|e| format!("cannot create {}: {e}", directory.display()))
 }
 
 /// Makes a directory that has the same entries as another one, by links.
 fn link_entries(of: &Path, directory: &Path) -> Result<()> {
-    let wrap = |e: std::io::Error| format!("{}: {e}", directory.display());
-    remove_dir(directory)?;
-    fs::create_dir_all(directory).map_err(wrap)?;
+    make_empty(directory)?;
     let entries = fs::read_dir(of).map_err(|e| format!("{}: {e}", of.display()))?;
     entries.flatten().try_for_each(|entry| {
-        symlink(entry.path(), directory.join(entry.file_name())).map_err(wrap)
+        symlink(entry.path(), directory.join(entry.file_name()))
+            .map_err(|e| format!("{}: {e}", directory.display()))
     })
 }
 
