@@ -134,10 +134,14 @@ fn try_packages(
         kinds: KINDS.into_iter().filter(|kind| options.wants(kind)).collect(),
         tensorflow: options.frameworks.iter().any(|name| name == "tensorflow"),
     };
+    let mut late = Vec::new();
     for suite in &options.try_in {
-        trial.run_in(suite)?;
+        late.extend(trial.run_in(suite)?);
     }
-    if options.wants("image") { trial.run_image() } else { Ok(()) }
+    if options.wants("image") {
+        trial.run_image()?;
+    }
+    if late.is_empty() { Ok(()) } else { Err(late.join("\n")) }
 }
 
 /// As Debian and OCI name it.
