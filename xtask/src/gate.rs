@@ -3,7 +3,7 @@
 
 use crate::apt;
 use crate::build;
-use crate::command::{Result, cannot_start, cargo, run, say};
+use crate::command::{Result, cannot_start, cargo, output, run, say};
 use crate::paths::Paths;
 use crate::tools;
 use std::path::PathBuf;
@@ -45,6 +45,9 @@ pub struct EarlyBuild(Child);
 impl EarlyBuild {
     /// `None` without the program `chrt` of util-linux: the gate then builds in its own step.
     pub fn start(paths: &Paths) -> Option<Self> {
+        // First, at the usual priority: other builds wait for the lock of a download. Errors are
+        // those of the next build.
+        let _ = fetch_crates(paths);
         let cargo = build_command(paths);
         let mut command = Command::new("chrt");
         command.args(["--idle", "0"]).arg(cargo.get_program()).args(cargo.get_args());
@@ -63,6 +66,13 @@ impl EarlyBuild {
     pub fn wait(mut self) {
         let _ = self.0.wait();
     }
+}
+
+/// Downloads what the workspace needs on this machine.
+fn fetch_crates(paths: &Paths) -> Result<()> {
+    let about = output(cargo().arg("-vV"), "")?;
+    let host = about.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
+    run(cargo().current_dir(&paths.root).args(["fetch", "--quiet", "--target", host]), "")
 }
 
 /// Crates whose code no request of the figures executes: not optimised, which is quicker.
