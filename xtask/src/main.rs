@@ -138,6 +138,9 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             if with.get_flag("tensorrt") {
                 runtimes::tensorrt::fetch(paths)?;
             }
+            if with.get_flag("torch") {
+                runtimes::torch::fetch(paths)?;
+            }
             if with.get_flag("trees") {
                 runtimes::trees::fetch(paths)?;
             }
@@ -337,6 +340,10 @@ fn cli() -> Command {
                 .arg(flag(
                     "tensorrt",
                     "Download TensorRT's lean runtime as well (two releases, 94 MB) into the user's cache",
+                ))
+                .arg(flag(
+                    "torch",
+                    "Download PyTorch's library for the CPU as well (554 MB) into the user's cache",
                 ))
                 .arg(flag(
                     "trees",

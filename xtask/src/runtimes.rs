@@ -2,14 +2,16 @@
 //!
 //! The host needs none of them. The demo and the tests use ONNX Runtime; with `--openvino`,
 //! OpenVINO is fetched as well, with `--tensorflow`, TensorFlow, with `--tensorrt`, the lean runtime
-//! of TensorRT, with `--trees`, LightGBM and XGBoost, with `--triton`, Triton and its Python
-//! backend, with `--gpu`, ONNX Runtime for GPUs. Operators can install their own libraries there.
+//! of TensorRT, with `--torch`, PyTorch's library for the CPU, with `--trees`, LightGBM and XGBoost,
+//! with `--triton`, Triton and its Python backend, with `--gpu`, ONNX Runtime for GPUs. Operators can
+//! install their own libraries there.
 
 pub mod onnxruntime_gpu;
 pub mod openvino;
 mod release;
 pub mod tensorflow;
 pub mod tensorrt;
+pub mod torch;
 pub mod trees;
 pub mod triton;
 

@@ -21,6 +21,7 @@ pub const COLUMNS: [&str; 7] =
     ["us CPU a call", "C API", "added us", "ratio", "spread", "target", ""];
 
 /// What a row has to hold.
+#[derive(Clone, Copy)]
 pub enum BareTarget {
     /// Microseconds of CPU time that plugin and host add to a call.
     Added(f64),
@@ -29,7 +30,7 @@ pub enum BareTarget {
 }
 
 pub struct BareCase<'a> {
-    /// A C program: `PROGRAM [FRAMEWORK] LIBRARY MODEL INPUT OUTPUT ROUNDS` writes the bytes of the
+    /// A C program: `PROGRAM [ARGUMENTS] LIBRARY MODEL INPUT OUTPUT ROUNDS` writes the bytes of the
     /// output and prints the nanoseconds of a call.
     pub program: &'static str,
     /// Arguments before that of the library.

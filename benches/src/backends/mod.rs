@@ -1,10 +1,11 @@
 //! Overhead between request and backend: the `custom.h` shim, the plugins of TensorFlow, of decision
-//! trees and of OpenVINO, and isolation; and one file in two engines.
+//! trees, of OpenVINO and of PyTorch, and isolation; and one file in two engines.
 
 mod bare; // a plugin compared with the C API of its library
 mod engines; // one ONNX file in OpenVINO and in ONNX Runtime
 mod isolation; // an isolated model compared with the same local one
 mod openvino; // the plugin compared with OpenVINO's C API
+mod pytorch; // the plugin compared with torch's C functions
 pub mod shim; // a library behind the shim compared with direct calls
 mod tensorflow; // the plugin compared with TensorFlow's C API
 mod trees; // the plugin compared with the C APIs of LightGBM and XGBoost
@@ -24,8 +25,18 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     trees::measure(options, &mut trees_calls);
     let mut openvino_calls = bare(openvino::TITLE);
     openvino::measure(options, &mut openvino_calls);
+    let mut pytorch_calls = bare(pytorch::TITLE);
+    pytorch::measure(options, &mut pytorch_calls);
     let mut engines = Table::new(engines::COLUMNS);
     engines::measure(options, &mut engines);
     isolation::measure(options, &mut isolated)?;
-    Ok(vec![shim_calls, tensorflow_calls, trees_calls, openvino_calls, engines, isolated])
+    Ok(vec![
+        shim_calls,
+        tensorflow_calls,
+        trees_calls,
+        openvino_calls,
+        pytorch_calls,
+        engines,
+        isolated,
+    ])
 }
