@@ -110,6 +110,10 @@ python3 -m venv /tmp/train && /tmp/train/bin/pip install -r examples/requirement
 
 The last command converts the model to NetDef (`examples/models-caffe2`). `examples/tensorflow_models.py`, which needs
 `examples/requirements-tensorflow.txt`, converts it to GraphDef and SavedModel (`examples/models-tensorflow`).
+`examples/openvino_models.py`, which needs `examples/requirements-openvino.txt`, converts the model to OpenVINO's format
+(`examples/models-openvino`).
+`examples/pytorch_models.py`, which needs `examples/requirements-pytorch.txt`, compiles it for PyTorch
+(`examples/models-pytorch`).
 `examples/trees_models.py`, which needs `examples/requirements-trees.txt`, trains decision trees of LightGBM and XGBoost
 on the same pictures (`examples/models-trees`).
 """

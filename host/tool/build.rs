@@ -1,5 +1,6 @@
-//! Packs the sources of the crates trtserver-plugin-api and trtserver-plugin-testkit into
-//! `OUT_DIR/interface.gz`, which `trtserver plugin new --lang rust` unpacks into projects.
+//! Packs the sources of crates into files of `OUT_DIR`, which `trtserver plugin new --lang rust`
+//! unpacks into projects: `interface.gz` has trtserver-plugin-api and trtserver-plugin-testkit,
+//! `framework.gz` what projects with `--framework` need besides.
 //!
 //! Each file is a line "PATH LENGTH" and its text. Manifests are resolved, since a project is not
 //! in our workspace.
@@ -14,8 +15,11 @@ use std::path::{Path, PathBuf};
 /// Links to the files of the checkout, which are files in the published crate. A folder with a
 /// manifest would be a crate of its own, hence their names.
 const SOURCES: &str = "sources";
-/// Files and folders of `SOURCES`, and where they are in a project's copy of `plugin-api`.
-const PACKED: &[(&str, &str)] = &[
+/// Files and folders of [`SOURCES`], and where they are in a project.
+type Packed = &'static [(&'static str, &'static str)];
+
+/// In a project's copy of `plugin-api`.
+const INTERFACE: Packed = &[
     ("interface.toml", "Cargo.toml"),
     ("LICENSE", "LICENSE"),
     ("interface", "src"),
@@ -24,11 +28,29 @@ const PACKED: &[(&str, &str)] = &[
     ("testkit", "testkit/src"),
 ];
 
+/// Beside it, in the same places as in the checkout.
+const FRAMEWORK: Packed = &[
+    ("framework.toml", "plugins/framework/Cargo.toml"),
+    ("LICENSE", "plugins/framework/LICENSE"),
+    ("framework", "plugins/framework/src"),
+    ("model-files.toml", "model-files/Cargo.toml"),
+    ("LICENSE", "model-files/LICENSE"),
+    ("model-files", "model-files/src"),
+    ("proto-wire.toml", "proto/wire/Cargo.toml"),
+    ("LICENSE", "proto/wire/LICENSE"),
+    ("proto-wire", "proto/wire/src"),
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
+    pack("interface.gz", INTERFACE)?;
+    pack("framework.gz", FRAMEWORK)
+}
+
+fn pack(name: &str, packed: Packed) -> Result<(), Box<dyn Error>> {
     let sources = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join(SOURCES);
     let workspace = sources.join("workspace.toml");
     let mut files = Vec::new();
-    for (path, place) in PACKED {
+    for (path, place) in packed {
         let path = sources.join(path);
         println!("cargo:rerun-if-changed={}", path.display());
         list(&path, Path::new(place), &mut files)?;
@@ -36,12 +58,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", workspace.display());
     files.sort();
     let workspace = fs::read_to_string(workspace)?;
-    let packed = File::create(PathBuf::from(env::var("OUT_DIR")?).join("interface.gz"))?;
+    let packed = File::create(PathBuf::from(env::var("OUT_DIR")?).join(name))?;
     let mut packed = GzEncoder::new(packed, Compression::best());
     for (place, file) in files {
         let mut text = fs::read_to_string(&file)?;
         if place.ends_with("Cargo.toml") {
-            text = resolved(&text, &workspace)?;
+            let depth = place.components().count() - 1;
+            text = resolved(&text, &workspace, &"../".repeat(depth))?;
         }
         writeln!(packed, "{} {}", place.display(), text.len())?;
         packed.write_all(text.as_bytes())?;
@@ -66,18 +89,23 @@ fn list(
     })
 }
 
-/// The manifest with the values of the workspace, without lints and dependencies of tests.
-fn resolved(manifest: &str, workspace: &str) -> Result<String, String> {
+/// The manifest with the values of the workspace, whose folder is `up` of it, without lints and
+/// dependencies of tests.
+fn resolved(manifest: &str, workspace: &str, up: &str) -> Result<String, String> {
     let cut = manifest.split("\n# `trtserver plugin new`").next().unwrap_or(manifest);
     let mut text = String::new();
-    for line in cut.lines() {
-        match line.strip_suffix(".workspace = true") {
-            None => text += line,
-            Some(key) => {
+    // Projects need none of the features that have dependencies of their own.
+    for line in cut.lines().filter(|line| !line.ends_with("optional = true }")) {
+        match (line.strip_suffix(".workspace = true"), line.split_once(" = [\"dep:")) {
+            (Some(key), _) => {
                 let of_key = |l: &&str| l.strip_prefix(key).is_some_and(|l| l.starts_with(" = "));
                 let value = workspace.lines().find(of_key);
-                text += value.ok_or_else(|| format!("no `{key}` in the workspace's manifest"))?;
+                let value =
+                    value.ok_or_else(|| format!("no `{key}` in the workspace's manifest"))?;
+                text += &value.replace("path = \"", &format!("path = \"{up}"));
             }
+            (None, Some((feature, _))) => text += &format!("{feature} = []"),
+            (None, None) => text += line,
         }
         text.push('\n');
     }

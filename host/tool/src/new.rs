@@ -3,10 +3,11 @@
 //! The Rust and C sources are those of `examples/backends` with another name; headers and crates
 //! are those of `plugin-api`, so that no copy can become outdated.
 
+mod framework; // with --framework
 mod interface;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -85,6 +86,10 @@ pub fn new_command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Directory to create; may exist if it is empty [default: NAME]"),
         )
+        .arg(Arg::new("framework").long("framework").action(ArgAction::SetTrue).help(
+            "For Rust: a backend around the library of a framework, which is found at run time: models in files, \
+             completion of configurations, tests with damaged files",
+        ))
         .arg(Arg::new("plugin-api").long("plugin-api").value_name("PATH|URL").help(
             "For Rust: use the crates of a checkout of the server (its folder plugin-api) or of a git repository (its \
              URL) [default: the crates of this version, copied into the project]",
@@ -100,7 +105,17 @@ pub fn run_new(matches: &ArgMatches) -> Result<ExitCode, String> {
     let language = text("lang").unwrap_or_default();
     check_name(name)?;
     let plugin_api = text("plugin-api");
+    let around_framework = matches.get_flag("framework");
     let files = match language {
+        "rust" if around_framework => {
+            framework::framework_project(name, &InterfaceSource::find(plugin_api)?)?
+        }
+        _ if around_framework => {
+            return Err(format!(
+                "trtserver plugin new: --framework is for Rust, in which what backends of frameworks share is written; \
+                 a project in {language} has no such template"
+            ));
+        }
         "rust" => rust(name, &InterfaceSource::find(plugin_api)?)?,
         _ if plugin_api.is_some() => {
             return Err(format!(
@@ -113,9 +128,11 @@ pub fn run_new(matches: &ArgMatches) -> Result<ExitCode, String> {
     let dir = matches.get_one::<PathBuf>("dir").cloned().unwrap_or_else(|| PathBuf::from(name));
     write_all(&dir, &files)?;
     let shown = dir.display();
+    // The model of a backend around a framework has no configuration.
+    let more = if around_framework { " --strict-model-config=false" } else { "" };
     let summary = format!(
         "{shown}: a backend '{name}' in {language}; README.md says more\n  \
-         cd {shown} && make\n  trtserver --model-repository models --backend-dir .\n  \
+         cd {shown} && make\n  trtserver --model-repository models --backend-dir .{more}\n  \
          curl -s localhost:8000/v2/models/{name}_example/infer -d @request.json\n"
     );
     // The project exists even if the pipe is closed.
@@ -214,10 +231,15 @@ fn rust(name: &str, source: &InterfaceSource) -> Result<Vec<File>, String> {
         .replace("{ path = \"../../../plugin-api/testkit\" }", &source.dependency("testkit")?);
     take("Cargo.toml", &manifest);
     if *source == InterfaceSource::Vendored {
-        let under = |(path, text): File| (format!("{VENDOR}/{path}"), text);
-        files.extend(interface::interface_files()?.into_iter().map(under));
+        files.extend(vendored_interface()?);
     }
     Ok(files)
+}
+
+/// The crates of the interface, in a project.
+fn vendored_interface() -> Result<Vec<File>, String> {
+    let under = |(path, text): File| (format!("{VENDOR}/{path}"), text);
+    Ok(interface::interface_files()?.into_iter().map(under).collect())
 }
 
 /// Where a project finds the interface's crates.

@@ -52,10 +52,12 @@ fn dependencies() {
     assert_eq!(quoted("a\"b"), "'a\"b'");
     let vendored = rust("n", &InterfaceSource::Vendored).unwrap();
     let own = vendored.into_iter().filter(|(path, _)| !path.starts_with(VENDOR)).collect();
-    for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap(), own] {
+    let around = framework::framework_project("n", &by_url).unwrap();
+    for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap(), own, around] {
         let left = files.iter().find(|(path, text)| {
             let outside = path == "Cargo.toml" && text.contains("../");
-            text.contains("{name}") || text.contains("addsub") || outside
+            let template = ["{name}", "addsub", "rust_framework", "{about}"];
+            template.iter().any(|word| text.contains(word)) || outside
         });
         assert_eq!(left, None);
     }
@@ -75,26 +77,67 @@ fn listed(folder: &Path) -> Vec<String> {
     found
 }
 
+/// The manifest of a packed crate: it needs neither a workspace nor what tests need.
+#[track_caller]
+fn expect_manifest(text: &str, name: &str, keys: &[&str]) {
+    let manifest: toml::Table = text.parse().unwrap();
+    assert_eq!(manifest["package"]["name"].as_str(), Some(name));
+    assert_eq!(manifest["package"]["license"].as_str(), Some("Apache-2.0"));
+    assert_eq!(manifest.keys().collect::<Vec<_>>(), keys);
+    assert!(!manifest.to_string().contains("workspace"), "{manifest}");
+}
+
+/// The text of a packed file.
+#[track_caller]
+fn text<'a>(files: &'a [(String, String)], path: &str) -> &'a str {
+    let found = files.iter().find(|(p, _)| p == path);
+    &found.unwrap_or_else(|| panic!("{path} is missing")).1
+}
+
 #[test]
 fn crates_of_the_interface_are_contained_and_need_no_workspace() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api");
     let files = interface::interface_files().unwrap();
-    let text = |path: &str| {
-        let found = files.iter().find(|(p, _)| p == path);
-        &found.unwrap_or_else(|| panic!("{path} is missing")).1
-    };
     for folder in ["src", "testkit/src"] {
         for path in listed(&crates.join(folder)) {
             let path = format!("{folder}/{path}");
-            assert_eq!(*text(&path), std::fs::read_to_string(crates.join(&path)).unwrap());
+            assert_eq!(text(&files, &path), std::fs::read_to_string(crates.join(&path)).unwrap());
         }
     }
     for (folder, name) in [("", PLUGIN_API), ("testkit/", "trtserver-plugin-testkit")] {
-        assert!(text(&format!("{folder}LICENSE")).contains("Apache License"));
-        let manifest: toml::Table = text(&format!("{folder}Cargo.toml")).parse().unwrap();
-        assert_eq!(manifest["package"]["name"].as_str(), Some(name));
-        assert_eq!(manifest["package"]["license"].as_str(), Some("Apache-2.0"));
-        assert_eq!(manifest.keys().collect::<Vec<_>>(), ["dependencies", "package"]);
-        assert!(!manifest.to_string().contains("workspace"), "{manifest}");
+        assert!(text(&files, &format!("{folder}LICENSE")).contains("Apache License"));
+        let manifest = text(&files, &format!("{folder}Cargo.toml"));
+        expect_manifest(manifest, name, &["dependencies", "package"]);
+    }
+}
+
+#[test]
+fn crates_of_frameworks_are_contained_and_need_no_workspace() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = interface::framework_files().unwrap();
+    for (folder, name, keys) in [
+        (
+            "plugins/framework",
+            "trtserver-plugin-framework",
+            &["dependencies", "lib", "package"][..],
+        ),
+        ("model-files", "trtserver-model-files", &["dependencies", "features", "package"]),
+        ("proto/wire", "trtserver-proto-wire", &["package"]),
+    ] {
+        for path in listed(&root.join(folder).join("src")) {
+            let path = format!("{folder}/src/{path}");
+            assert_eq!(text(&files, &path), std::fs::read_to_string(root.join(&path)).unwrap());
+        }
+        assert!(text(&files, &format!("{folder}/LICENSE")).contains("Apache License"));
+        let manifest = text(&files, &format!("{folder}/Cargo.toml"));
+        expect_manifest(manifest, name, keys);
+        // Each path leads to a crate of the project.
+        let manifest: toml::Table = manifest.parse().unwrap();
+        for path in
+            manifest.get("dependencies").and_then(|all| all.as_table()).into_iter().flatten()
+        {
+            let Some(path) = path.1.get("path").and_then(|path| path.as_str()) else { continue };
+            assert!(root.join(folder).join(path).join("Cargo.toml").exists(), "{path}");
+        }
     }
 }

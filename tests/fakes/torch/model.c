@@ -5,6 +5,8 @@
  *         bias.add_(1)
  *         return {"total": total, "turned": x.transpose(1, 2), "same": x}
  *
+ * As compiled C++ it has a unique symbol. A run fails if another model has used it. THREAD_VARIABLE: as
+ * newer releases of torch it registers a destructor for the calling thread.
  * GONE: it calls a function that torch lacks. FAILS: its runs fail. Test double. */
 
 #include "torch.h"
@@ -25,12 +27,28 @@ static const char OUT_SPEC[] =
 int32_t aoti_torch_cpu_gone(void);
 #endif
 
+extern const void *aoti_static_variable;
+const void *aoti_static_variable;
+__asm__(".type aoti_static_variable, %gnu_unique_object");
+
+#ifdef THREAD_VARIABLE
+/* Of the C++ library. */
+int __cxa_thread_atexit(void (*destructor)(void *), void *variable, void *library);
+extern void *__dso_handle;
+int32_t aoti_torch_device_type_cpu(void);
+
+static void forget(void *variable) { (void)variable; }
+#endif
+
 int32_t AOTInductorModelContainerCreateWithDevice(void **container, size_t runs, const char *device, const char *dir);
 int32_t AOTInductorModelContainerCreateWithDevice(void **container, size_t runs, const char *device, const char *dir) {
     int32_t code = runs == 0 || dir || strcmp(device, "cpu") != 0;
     *container = malloc(1);
 #ifdef GONE
     code |= aoti_torch_cpu_gone();
+#endif
+#ifdef THREAD_VARIABLE
+    code |= __cxa_thread_atexit(forget, *container, &__dso_handle) | aoti_torch_device_type_cpu();
 #endif
     return code;
 }
@@ -71,6 +89,10 @@ int32_t AOTInductorModelContainerRun(void *container, Tensor **inputs, size_t n_
     if (n_inputs != 2 || n_outputs != 3 || stream || executor) {
         return 1;
     }
+    if (aoti_static_variable && aoti_static_variable != IN_SPEC) {
+        return 1;
+    }
+    aoti_static_variable = IN_SPEC;
     Tensor *x = inputs[0], *bias = inputs[1];
     int64_t count = x->sizes[0] * x->sizes[1] * x->sizes[2];
     float *total = calloc((size_t)count + 1, sizeof *total);

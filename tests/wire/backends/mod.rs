@@ -4,6 +4,7 @@ mod abi_versions;
 mod adapters;
 mod autocomplete;
 mod crash_reports;
+mod framework_project;
 mod misbehaving;
 mod model_probe;
 mod new_framework;

@@ -14,7 +14,7 @@ use trtserver_tests::{
 };
 
 /// Target folder of all Rust builds, so that dependencies are compiled once.
-fn share_target(project: &Path) {
+pub fn share_target(project: &Path) {
     let shared = root().join("target/sdk");
     fs::create_dir_all(&shared).unwrap();
     symlink(shared, project.join("target")).unwrap();
@@ -332,6 +332,7 @@ fn plugin_new_refuses_invalid_arguments() {
             1,
             "--plugin-api is for Rust",
         ),
+        (vec!["mine", "--lang", "c", "--framework", "--dir", free], 1, "--framework is for Rust"),
         (vec!["mine", "--lang", "fortran", "--dir", free], 2, "possible values: rust, c, cpp"),
         (vec!["--lang", "c"], 2, "<NAME>"),
         (vec!["mine", "--dir", free], 2, "--lang"),

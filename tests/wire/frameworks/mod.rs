@@ -9,6 +9,7 @@ mod init_ops_with_tensorflow;
 mod missing_library;
 mod onnx_declarations;
 mod pytorch;
+mod pytorch_safety;
 mod recognition;
 mod releases_with_tensorflow;
 mod with_openvino;

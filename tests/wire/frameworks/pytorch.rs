@@ -10,7 +10,7 @@ use trtserver_tests::{Response, Running, Server, backends, compile, dist, folder
 
 const CODE: &str = "p/data/aotinductor/model/c1.wrapper.cpp";
 
-fn server(torch: &FakeTorch) -> Server {
+pub fn server(torch: &FakeTorch) -> Server {
     Server::new()
         .triton_start_line()
         .flag("--exit-on-error=false")
@@ -19,13 +19,13 @@ fn server(torch: &FakeTorch) -> Server {
 }
 
 /// An input of these rows and columns of three, counting from `first`.
-fn input(name: &str, rows: usize, columns: usize, first: usize) -> Value {
+pub fn input(name: &str, rows: usize, columns: usize, first: usize) -> Value {
     let count = rows * columns * 3;
     let data: Vec<usize> = (first..first + count).collect();
     json!({ "name": name, "datatype": "FP32", "shape": [rows, columns, 3], "data": data })
 }
 
-fn ask(server: &Running, model: &str, inputs: &[Value]) -> Response {
+pub fn ask(server: &Running, model: &str, inputs: &[Value]) -> Response {
     let body = json!({ "inputs": inputs }).to_string();
     server.post(&format!("/v2/models/{model}/infer"), &[], body)
 }
@@ -104,7 +104,7 @@ fn packages_are_served_in_a_process_of_their_own() {
 }
 
 /// A configuration for the fake model; `rows`: its batch.
-fn config(head: &str, rows: u32) -> String {
+pub fn config(head: &str, rows: u32) -> String {
     let tensor = |name: &str, dims: &str| {
         format!("{{ name: \"{name}\" data_type: TYPE_FP32 dims: [ {dims} ] }}")
     };
@@ -154,7 +154,7 @@ fn tensors_may_have_the_names_of_torchscript() {
 }
 
 /// Why a model is not served.
-fn reason(server: &Running, model: &str) -> String {
+pub fn reason(server: &Running, model: &str) -> String {
     let index = server.post("/v2/repository/index", &[], "").json();
     let entry = index.as_array().and_then(|all| all.iter().find(|entry| entry["name"] == model));
     let entry = entry.unwrap_or_else(|| panic!("no {model} in {index}"));

@@ -1,19 +1,34 @@
-//! The sources of the crates trtserver-plugin-api and trtserver-plugin-testkit, which `build.rs`
-//! packs into this program, so that a project in Rust needs neither a checkout nor a registry.
+//! The sources of crates, which `build.rs` packs into this program, so that a project in Rust needs
+//! neither a checkout nor a registry.
 
 use flate2::read::GzDecoder;
 use std::io::Read;
 
-const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/interface.gz"));
+const INTERFACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/interface.gz"));
+const FRAMEWORK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/framework.gz"));
 
-/// Path and contents of each file, with paths below the folder `plugin-api`.
+/// Path and contents of each file of the interface and its test host, with paths below the folder
+/// `plugin-api`.
 ///
 /// # Errors
 /// The program was damaged.
 pub fn interface_files() -> Result<Vec<(String, String)>, String> {
+    unpack(INTERFACE)
+}
+
+/// The same of what backends of frameworks share, with paths below the folder that has
+/// `plugin-api`.
+///
+/// # Errors
+/// The program was damaged.
+pub fn framework_files() -> Result<Vec<(String, String)>, String> {
+    unpack(FRAMEWORK)
+}
+
+fn unpack(packed: &[u8]) -> Result<Vec<(String, String)>, String> {
     let damaged = || "trtserver plugin new: the crates in this program are damaged".to_owned();
     let mut text = String::new();
-    GzDecoder::new(PACKED).read_to_string(&mut text).map_err(|_| damaged())?;
+    GzDecoder::new(packed).read_to_string(&mut text).map_err(|_| damaged())?;
     let mut rest = text.as_str();
     let mut files = Vec::new();
     while let Some((head, behind)) = rest.split_once('\n') {
