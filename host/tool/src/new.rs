@@ -128,7 +128,7 @@ pub fn run_new(matches: &ArgMatches) -> Result<ExitCode, String> {
     let dir = matches.get_one::<PathBuf>("dir").cloned().unwrap_or_else(|| PathBuf::from(name));
     write_all(&dir, &files)?;
     let shown = dir.display();
-    // The model of a backend around a framework has no configuration.
+    // A model of a backend around a framework has an incomplete configuration.
     let more = if around_framework { " --strict-model-config=false" } else { "" };
     let summary = format!(
         "{shown}: a backend '{name}' in {language}; README.md says more\n  \

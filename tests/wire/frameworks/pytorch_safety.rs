@@ -28,7 +28,7 @@ fn both_generations_of_clients() {
 
 /// Whether a compiled model is in the server's memory.
 fn is_mapped(server: &Running) -> bool {
-    let maps = format!("/proc/{}/maps", server.pid().as_raw_nonzero());
+    let maps = format!("/proc/{}/maps", server.process().pid().as_raw_nonzero());
     fs::read_to_string(maps).expect("the maps of the server").contains("/trtserver-pytorch-")
 }
 

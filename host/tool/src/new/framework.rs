@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = template![
     "Cargo.lock" from "lock.toml",
     "models/rust_framework_example/config.pbtxt" from "config.pbtxt",
     "models/rust_framework_example/1/model.toy" from "model.toy",
+    "models/rust_framework_completed/config.pbtxt" from "completed.pbtxt",
     "models/rust_framework_completed/1/model.toy" from "model.toy",
 ];
 const MANIFEST: &str = include_str!("../templates/framework/manifest.toml");
