@@ -3,11 +3,16 @@
 
 use trtserver_tests::grpc::{INFER, field, infer_v2};
 use trtserver_tests::http2::{Client, End, call_headers, message};
-use trtserver_tests::{ENDPOINTS, InferenceClient, Latch, Running, Server, probe};
+use trtserver_tests::{ENDPOINTS, InferenceClient, Latch, Running, Server, http1, probe};
+
+/// Requests of [`serve_fast`].
+const FIRST: usize = 100;
+const ROUNDS: usize = 30;
+const TOGETHER: usize = 16;
 
 /// Serves enough requests for the model to be executed inline.
 fn serve_fast(server: &Running, model: &str) {
-    for _ in 0..100 {
+    for _ in 0..FIRST {
         assert_eq!(server.infer(model, "").status, 200);
     }
 }
@@ -99,5 +104,56 @@ fn concurrent_requests_all_get_responses() {
     });
     let count = r#"nv_inference_request_success{model="echo",version="1"}"#;
     assert_eq!(server.metrics(count), Some(10_000.0));
+    assert!(server.stop().success());
+}
+
+/// Requests of a batching model that a network thread reads in one turn share executions: calls of
+/// one packet, and requests of many connections.
+#[test]
+fn requests_read_together_are_batched() {
+    let batching = |name: &str| probe(name, &[("spin_us", "60")]) + "dynamic_batching { }\n";
+    let models = ["calls", "connections"];
+    let server =
+        models.iter().fold(Server::new(), |server, name| server.model(name, batching(name)));
+    let server = server.start();
+    models.iter().for_each(|model| serve_fast(&server, model));
+
+    let mut client = Client::open(server.grpc());
+    let live = client.call(&call_headers("/inference.GRPCInferenceService/ServerLive"));
+    client.send(live, &message(b""), true);
+    assert_eq!(client.end(live).status, Some(0));
+    for _ in 0..ROUNDS {
+        let mut calls = Vec::new();
+        client.in_one_write(|client| {
+            for _ in 0..TOGETHER {
+                let call = client.call(&call_headers(INFER[0]));
+                client.send(call, &message(&infer_v2("calls", [1.0, 2.0])), true);
+                calls.push(call);
+            }
+        });
+        let ended = client.ends(&calls);
+        assert!(calls.iter().all(|call| ended[call].status == Some(0)), "{ended:?}");
+    }
+    let mut connections: Vec<_> = (0..TOGETHER).map(|_| server.connect()).collect();
+    let body = br#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2]}]}"#;
+    let request = http1::request("POST", "/v2/models/connections/infer", &[], body);
+    for _ in 0..ROUNDS {
+        connections.iter_mut().for_each(|connection| connection.send(&request));
+        for connection in &mut connections {
+            let response = connection.response();
+            assert_eq!(response.status, 200, "{}", response.text());
+        }
+    }
+    for (model, least) in models.into_iter().zip([3.0, 1.5]) {
+        let value = |name: &str| {
+            let value = server.metrics(&format!(r#"{name}{{model="{model}",version="1"}}"#));
+            value.unwrap_or_default() - FIRST as f64
+        };
+        let (requests, executions) =
+            (value("nv_inference_count"), value("nv_inference_exec_count"));
+        assert_eq!(requests, (ROUNDS * TOGETHER) as f64);
+        let rows = requests / executions;
+        assert!(rows >= least, "{model}: {rows} rows an execution, expected {least}");
+    }
     assert!(server.stop().success());
 }

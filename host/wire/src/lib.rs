@@ -32,6 +32,7 @@ pub mod http;
 mod infallible_response;
 pub mod listener;
 pub mod load_reports;
+mod postponed_runs;
 pub mod regions;
 mod request_id;
 pub mod shared_memory;

@@ -2,7 +2,8 @@
 //! instances inline, and one thread for the sockets of health and metrics, which nothing else may
 //! occupy.
 
-use super::grpc::first_poll::FirstPolls;
+use super::grpc::first_poll::{self, FirstPolls};
+use super::postponed_runs::{self, PostponedRuns};
 use super::yields;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
@@ -33,21 +34,27 @@ pub fn create_runtime(stack: usize) -> Result<Runtime> {
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
     let handle = Arc::clone(&runtime);
     let first_polls = Arc::new(FirstPolls::default());
-    let registered = Arc::clone(&first_polls);
-    let permits = InlinePermits::new(threads, move || {
+    let postponed = Arc::new(PostponedRuns::default());
+    let registered = (Arc::clone(&first_polls), Arc::clone(&postponed));
+    let wake_idle_thread = move || {
+        postponed.rescue();
         if let Some(handle) = handle.get() {
             first_polls.rescue(handle);
             // An empty task wakes a sleeping thread, which then polls the sockets in place of the
             // one that is held up.
             handle.spawn(async {});
         }
+    };
+    let permits = InlinePermits::postponing(threads, wake_idle_thread, |run| {
+        postponed_runs::postpone(run, first_poll::is_polling());
     });
     let built = Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_stack_size(stack)
         .on_thread_start(move || {
             permits.register_thread();
-            registered.register_thread();
+            registered.0.register_thread();
+            registered.1.register_thread();
             yields::register_thread();
         })
         .on_thread_park(yields::before_sleep)

@@ -1,6 +1,7 @@
 //! An instance that its own thread and network threads run in turn, never two at a time.
 
 use super::debt::{FAST_BATCH_NS, SlowBatchDebt};
+use super::postponement::Postponement;
 use super::{InlineInstance, InlineRun};
 use crate::{RequestBatch, RequestQueue};
 use parking_lot::{Mutex, MutexGuard};
@@ -44,6 +45,7 @@ pub trait InstanceExecutor: Send {
 /// An instance that one thread at a time runs: its own thread, or a network thread inline.
 pub struct SharedInstance<E> {
     debt: SlowBatchDebt,
+    postponement: Postponement,
     /// Locked by the thread that the queue lets run the instance, so without contention. `None`
     /// once the instance's own thread ends: the executor must be dropped there.
     inner: Mutex<Option<InlineState<E>>>,
@@ -60,7 +62,11 @@ impl<E: InstanceExecutor + 'static> SharedInstance<E> {
     /// inline. Returns the executor.
     pub fn serve(queue: Arc<RequestQueue>, ordinal: usize, executor: E) -> Option<E> {
         let inner = Mutex::new(Some(InlineState { batch: RequestBatch::default(), executor }));
-        let shared = Arc::new(Self { debt: SlowBatchDebt::default(), inner });
+        let shared = Arc::new(Self {
+            debt: SlowBatchDebt::default(),
+            postponement: Postponement::default(),
+            inner,
+        });
         let weak: Weak<Self> = Arc::downgrade(&shared);
         queue.allow_inline(ordinal, weak);
         let mut batch = RequestBatch::default();
@@ -68,11 +74,13 @@ impl<E: InstanceExecutor + 'static> SharedInstance<E> {
             if let Some(InlineState { executor, .. }) = shared.lock().as_mut() {
                 let mut more = false;
                 loop {
-                    let start = now_ns();
+                    let (start, requests) = (now_ns(), batch.requests.len());
                     executor.execute(&mut batch, !more);
                     more = executor.accepts_ahead() && queue.take_ready(ordinal, &mut batch);
                     let took = executor.collect(more);
-                    shared.debt.record(took.unwrap_or_else(|| now_ns().saturating_sub(start)));
+                    let took = took.unwrap_or_else(|| now_ns().saturating_sub(start));
+                    shared.debt.record(took);
+                    shared.postponement.record(requests, took);
                     if !more {
                         break;
                     }
@@ -94,26 +102,31 @@ impl<E: InstanceExecutor + 'static> InlineInstance for SharedInstance<E> {
         self.debt.is_low()
     }
 
+    fn gains_by_waiting(&self) -> bool {
+        self.postponement.pays()
+    }
+
     fn run(&self, mut run: InlineRun<'_>, mut now: u64) {
         let mut inner = self.lock();
         let Some(InlineState { batch, executor }) = inner.as_mut() else { return };
         let end = now + if executor.is_remote() { MAX_REMOTE_RUN_NS } else { MAX_RUN_NS };
         let mut taken = run.next_batch(now, batch);
         while taken {
-            let start = now;
+            let (start, requests) = (now, batch.requests.len());
             executor.execute(batch, false);
             let ahead = executor.accepts_ahead() && now_ns() <= end;
             taken = ahead && run.take_ready(batch);
             let took = executor.collect(taken);
             now = now_ns();
             let outstanding = !taken && !executor.has_capacity();
+            let ran_ns = took.unwrap_or_else(|| now.saturating_sub(start));
+            self.postponement.record(requests, ran_ns);
             self.debt.record(match took {
                 // Its own thread waits as well as this one.
                 Some(took) if outstanding => took.max(2 * FAST_BATCH_NS),
-                Some(took) => took,
                 // Only the instance's own thread may wait for a backend that responds later.
                 None if outstanding => u64::MAX,
-                None => now.saturating_sub(start),
+                _ => ran_ns,
             });
             if !taken {
                 if outstanding || now > end {

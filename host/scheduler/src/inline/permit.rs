@@ -2,6 +2,7 @@
 //!
 //! There is one permit fewer than network threads, so that one of them always serves connections.
 
+use super::PostponedRun;
 use super::watchdog::{InlineActivity, InlineWatchdog};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,7 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct InlinePermits {
     free: AtomicUsize,
     watchdog: InlineWatchdog,
+    /// Executes a run at the end of the calling thread's turn. `None`: none is postponed.
+    postpone: Option<PostponeHook>,
 }
+
+type PostponeHook = Box<dyn Fn(PostponedRun) + Send + Sync>;
 
 /// A thread's membership in its group.
 struct PermitMember {
@@ -36,6 +41,21 @@ impl InlinePermits {
         Arc::new(Self {
             free: AtomicUsize::new(threads.saturating_sub(1)),
             watchdog: InlineWatchdog::new(wake_idle_thread),
+            postpone: None,
+        })
+    }
+
+    /// The same for threads that postpone runs: `postpone` sees to it that a run is executed at the
+    /// end of the calling thread's turn, and dropped if that is held up.
+    pub fn postponing(
+        threads: usize,
+        wake_idle_thread: impl Fn() + Send + Sync + 'static,
+        postpone: impl Fn(PostponedRun) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            free: AtomicUsize::new(threads.saturating_sub(1)),
+            watchdog: InlineWatchdog::new(wake_idle_thread),
+            postpone: Some(Box::new(postpone)),
         })
     }
 
@@ -48,6 +68,31 @@ impl InlinePermits {
     fn take(&self) -> bool {
         let less = |free: usize| free.checked_sub(1);
         self.free.fetch_update(Ordering::Acquire, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+/// Whether this thread may postpone a run: it is a network thread that executes nothing, and a
+/// permit is free now.
+pub(crate) fn can_postpone() -> bool {
+    let can = |member: &PermitMember| {
+        member.permits.postpone.is_some() && member.permits.free.load(Ordering::Relaxed) > 0
+    };
+    let member = |current: &RefCell<Option<PermitMember>>| {
+        current.try_borrow().is_ok_and(|member| member.as_ref().is_some_and(can))
+    };
+    MEMBER.try_with(member).unwrap_or(false)
+}
+
+/// Executes `run` at the end of this thread's turn. To be called without locks.
+pub(crate) fn postpone(run: PostponedRun) {
+    let permits = |current: &RefCell<Option<PermitMember>>| {
+        let current = current.try_borrow().ok()?;
+        current.as_ref().map(|member| Arc::clone(&member.permits))
+    };
+    let permits = MEMBER.try_with(permits).ok().flatten();
+    // Without a hook the run is dropped, so that the instance's own thread executes.
+    if let Some(hook) = permits.as_ref().and_then(|permits| permits.postpone.as_ref()) {
+        hook(run);
     }
 }
 

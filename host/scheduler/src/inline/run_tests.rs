@@ -30,6 +30,10 @@ impl InlineInstance for TestInstance {
         self.fast
     }
 
+    fn gains_by_waiting(&self) -> bool {
+        false
+    }
+
     fn run(&self, mut run: InlineRun<'_>, now: u64) {
         let mut batch = RequestBatch::default();
         while run.next_batch(now, &mut batch) {

@@ -24,6 +24,18 @@ impl SchedulingPolicy {
         }
         self
     }
+
+    /// The most rows of a batch whose requests are not delayed for others; `None` if batches are
+    /// formed in another way, or not at all.
+    pub(super) fn joined_rows(&self) -> Option<usize> {
+        match self {
+            Self::Dynamic(DynamicSettings { batching: Some(batching), .. }) => {
+                (batching.delay_ns == 0 && batching.max_rows > 1)
+                    .then_some(batching.max_rows as usize)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Requests that leave without being executed, and why.

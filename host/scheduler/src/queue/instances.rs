@@ -19,6 +19,8 @@
 //!   end.
 //! - `Limited`: as `Idle`, until the rate limiter grants a batch (not drawn: entered from `Running`
 //!   and `Inline`, left to `Waking`).
+//! - `Postponed`: a network thread will run it at the end of its turn; the own thread sleeps (not
+//!   drawn: entered from `Waking`, left to `Inline` or `Waking`).
 //! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
 
 use crate::batcher::WakeTarget;
@@ -34,6 +36,7 @@ pub(super) enum InstanceState {
     Idle,
     Limited,
     Waking,
+    Postponed,
     Inline,
     Draining,
 }
@@ -53,6 +56,8 @@ pub(super) enum AfterInline {
 
 struct QueueInstance {
     state: InstanceState,
+    /// When it became `Postponed`.
+    postponed_ns: u64,
     /// It executes no further batch.
     retired: bool,
     /// Set if network threads may run it.
@@ -63,7 +68,13 @@ struct QueueInstance {
 
 impl QueueInstance {
     fn new() -> Self {
-        Self { state: InstanceState::Running, retired: false, inline: None, limit: None }
+        Self {
+            state: InstanceState::Running,
+            postponed_ns: 0,
+            retired: false,
+            inline: None,
+            limit: None,
+        }
     }
 }
 
@@ -74,6 +85,8 @@ pub(super) struct QueueInstances {
     idle: Vec<usize>,
     /// Number of the `Limited` instances.
     limited: usize,
+    /// Number of the `Postponed` instances.
+    postponed: usize,
     /// Instances that became `Waking` or `Draining` in this step; their threads have to be
     /// notified.
     woken: SmallVec<[usize; 2]>,
@@ -86,6 +99,7 @@ impl QueueInstances {
             all: (0..count).map(|_| QueueInstance::new()).collect(),
             idle: Vec::with_capacity(count),
             limited: 0,
+            postponed: 0,
             woken: SmallVec::new(),
         }
     }
@@ -173,19 +187,26 @@ impl QueueInstances {
 
     /// Another instance asks for a batch at once, or sleeps.
     pub(super) fn any_free_beside(&self, instance: usize) -> bool {
-        use InstanceState::{Draining, Idle, Waking};
+        use InstanceState::{Draining, Idle, Postponed, Waking};
         let mut others = self.all.iter().enumerate().filter(|(other, _)| *other != instance);
-        others.any(|(_, other)| !other.retired && matches!(other.state, Idle | Waking | Draining))
+        others.any(|(_, other)| {
+            !other.retired && matches!(other.state, Idle | Waking | Postponed | Draining)
+        })
     }
 
     /// An instance executes nothing, and takes the next batch.
     pub(super) fn any_free(&self) -> bool {
-        use InstanceState::{Idle, Waking};
-        self.all.iter().any(|of| !of.retired && matches!(of.state, Idle | Waking))
+        use InstanceState::{Idle, Postponed, Waking};
+        self.all.iter().any(|of| !of.retired && matches!(of.state, Idle | Waking | Postponed))
     }
 
     pub(super) fn any_idle(&self) -> bool {
         !self.idle.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn idle_count(&self) -> usize {
+        self.idle.len()
     }
 
     /// Notifications of this step.
@@ -200,8 +221,15 @@ impl QueueInstances {
     }
 
     /// `Idle` to `Waking`, for one instance at most. An instance in another state asks for a batch
-    /// by itself.
+    /// by itself: if one is `Postponed`, no other is woken.
     pub(super) fn wake(&mut self, wake: WakeTarget) {
+        if wake == WakeTarget::Any && self.postponed().is_some() {
+            return;
+        }
+        self.wake_idle(wake);
+    }
+
+    fn wake_idle(&mut self, wake: WakeTarget) {
         let position = match wake {
             WakeTarget::Any => self.idle.len().checked_sub(1),
             WakeTarget::Instance(instance) => self.idle.iter().position(|i| *i == instance),
@@ -215,7 +243,7 @@ impl QueueInstances {
 
     pub(super) fn wake_all(&mut self) {
         while self.any_idle() {
-            self.wake(WakeTarget::Any);
+            self.wake_idle(WakeTarget::Any);
         }
     }
 
@@ -230,6 +258,9 @@ impl QueueInstances {
         if before == InstanceState::Limited {
             self.limited -= 1;
         }
+        if before == InstanceState::Postponed {
+            self.postponed -= 1;
+        }
         self.all[instance].state = InstanceState::Running;
         before == InstanceState::Draining
     }
@@ -237,6 +268,39 @@ impl QueueInstances {
     /// The thread that woke the instance runs it instead of notifying it: `Waking` to `Inline`.
     pub(super) fn start_inline(&mut self, instance: usize) {
         self.change(instance, InstanceState::Waking, InstanceState::Inline);
+    }
+
+    /// The thread that woke the instance will run it at the end of its turn: `Waking` to
+    /// `Postponed`.
+    pub(super) fn postpone(&mut self, instance: usize, now: u64) {
+        self.change(instance, InstanceState::Waking, InstanceState::Postponed);
+        self.all[instance].postponed_ns = now;
+        self.postponed += 1;
+    }
+
+    /// An instance in service that is `Postponed`, and since when.
+    pub(super) fn postponed(&self) -> Option<(usize, u64)> {
+        if self.postponed == 0 {
+            return None;
+        }
+        let mut all = self.all.iter().enumerate();
+        let (ordinal, found) = all.find(|(_, instance)| {
+            !instance.retired && instance.state == InstanceState::Postponed
+        })?;
+        Some((ordinal, found.postponed_ns))
+    }
+
+    /// A network thread begins the postponed run: `Postponed` to `Inline`.
+    pub(super) fn start_postponed(&mut self, instance: usize) {
+        self.change(instance, InstanceState::Postponed, InstanceState::Inline);
+        self.postponed -= 1;
+    }
+
+    /// The own thread executes what was postponed: `Postponed` to `Waking`.
+    pub(super) fn hand_over_postponed(&mut self, instance: usize) {
+        self.change(instance, InstanceState::Postponed, InstanceState::Waking);
+        self.postponed -= 1;
+        self.woken.push(instance);
     }
 
     /// An inline run has ended: `Inline` to `Idle`, `Waking`, `Draining` or `Limited`.

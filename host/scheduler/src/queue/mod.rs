@@ -13,6 +13,7 @@
 mod any_batcher;
 mod instances;
 mod limited;
+mod postponed;
 mod shutdown;
 mod submit;
 mod take;
@@ -53,6 +54,9 @@ pub struct RequestQueue {
     /// nor overtake a request.
     independent: bool,
     response_order: Option<Arc<ResponseOrder>>,
+    /// Set if requests are batched without a delay: the most rows of a batch. An inline execution
+    /// then waits for the end of its thread's turn, or until so many requests are queued.
+    joined_rows: Option<usize>,
     /// Set if requests are refused that would wait too long: the wait that is still good.
     wait_target: Option<Duration>,
     signature: Arc<ModelSignature>,
@@ -117,6 +121,7 @@ impl RequestQueue {
             }
             SchedulingPolicy::Sequence(..) => false,
         };
+        let joined_rows = policy.joined_rows();
         let (batcher, controls) = QueueBatcher::new(policy);
         let state = QueueState {
             batcher,
@@ -137,6 +142,7 @@ impl RequestQueue {
             assembler: BatchAssembler::new(Arc::clone(signature), controls),
             independent,
             response_order: in_order.then(Arc::default),
+            joined_rows,
             wait_target,
             signature: Arc::clone(signature),
             timer,

@@ -2,7 +2,7 @@
 
 use super::{QueueState, RequestQueue};
 use crate::conflict_log;
-use crate::inline::{InlineInstance, InlinePermit, InlineRun};
+use crate::inline::{self, InlineInstance, InlinePermit, InlineRun, PostponedRun};
 use crate::late_refusal::{LateArrival, WaitLimits, find_late};
 use crate::refusal_errors::late_error;
 use smallvec::SmallVec;
@@ -71,7 +71,7 @@ impl RequestQueue {
         let inline = if may_run_inline {
             self.start_inline(&mut state, &mut effects.notify, now)
         } else {
-            None
+            InlineStart::None
         };
         drop(state);
         self.apply(effects);
@@ -82,8 +82,10 @@ impl RequestQueue {
                 suppressed,
             );
         }
-        if let Some((instance, run)) = inline {
-            instance.run(run, now);
+        match inline {
+            InlineStart::None => {}
+            InlineStart::Now(instance, run) => instance.run(run, now),
+            InlineStart::Postponed(run) => inline::postpone(run),
         }
     }
 
@@ -112,23 +114,48 @@ impl RequestQueue {
         find_late(&estimate, &arrival, (instances, is_busy), &limits)
     }
 
-    /// The last of the instances to notify, for this thread to run instead.
+    /// The last of the instances to notify, for this thread to run instead: now, or at the end of
+    /// its turn.
     fn start_inline(
         &self,
         state: &mut QueueState,
         notify: &mut SmallVec<[usize; 2]>,
         now: u64,
-    ) -> Option<(Arc<dyn InlineInstance>, InlineRun<'_>)> {
+    ) -> InlineStart<'_> {
+        if self.joined_rows.is_some() && self.is_postponed_run_due(state, now) {
+            return self.start_postponed(state, now);
+        }
+        self.start_notified(state, notify, now).unwrap_or(InlineStart::None)
+    }
+
+    fn start_notified(
+        &self,
+        state: &mut QueueState,
+        notify: &mut SmallVec<[usize; 2]>,
+        now: u64,
+    ) -> Option<InlineStart<'_>> {
         let ordinal = *notify.last()?;
         let instance = state.instances.inline(ordinal)?.upgrade()?;
         if !instance.is_fast() {
             return None;
         }
+        if let Some(run) = self.postpone(state, &*instance, ordinal, now) {
+            notify.pop();
+            return Some(InlineStart::Postponed(run));
+        }
         let permit = InlinePermit::try_acquire(now)?;
         notify.pop();
         state.instances.start_inline(ordinal);
-        Some((instance, InlineRun::new(self, ordinal, permit)))
+        Some(InlineStart::Now(instance, InlineRun::new(self, ordinal, permit)))
     }
+}
+
+/// What the submitting thread does for an instance after it has released the queue's lock.
+pub(super) enum InlineStart<'a> {
+    /// Nothing: the instance's own thread executes, or nothing is to be executed.
+    None,
+    Now(Arc<dyn InlineInstance>, InlineRun<'a>),
+    Postponed(PostponedRun),
 }
 
 fn stopping_error() -> Error {

@@ -188,13 +188,13 @@ impl RequestQueue {
         ns: Option<u64>,
         limited: bool,
     ) -> MutexGuard<'a, QueueState> {
-        use InstanceState::{Idle, Inline, Limited};
+        use InstanceState::{Idle, Inline, Limited, Postponed};
         match limited {
             true => state.instances.sleep_limited(instance),
             false => state.instances.sleep(instance),
         }
         let woken = self.threads.condvar_for(instance);
-        let mut asleep: &[InstanceState] = &[Idle, Limited, Inline];
+        let mut asleep: &[InstanceState] = &[Idle, Limited, Inline, Postponed];
         if let Some(ns) = ns {
             woken.wait_for(&mut state, Duration::from_nanos(ns));
             // Waking early is harmless, since the batcher is asked for a batch afterwards. But an

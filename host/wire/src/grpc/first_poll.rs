@@ -10,6 +10,7 @@
 //! and wakes the connection to send the responses that are ready. Without it they would wait, since
 //! tokio lets no other thread take the task that was woken last (promise 2.7 of SPECIFICATION.md).
 
+use crate::postponed_runs::{self, ThreadRuns};
 use crate::task::{BoxFuture, Task};
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -48,7 +49,10 @@ struct WaitingStreams {
     /// In the order of arrival.
     new: VecDeque<StreamFuture>,
     /// Polled once, without a waker.
-    pending: Vec<StreamFuture>,
+    pending: VecDeque<StreamFuture>,
+    /// Tasks that execute postponed runs at the end of their thread's turn and poll the pending
+    /// streams afterwards.
+    postponing: usize,
 }
 
 impl<F> hyper::rt::Executor<F> for NewStreams
@@ -101,8 +105,18 @@ impl FirstPollState {
 
     /// Polls the new streams until none is left. Several threads may do so at once.
     async fn poll_new(self: Arc<Self>) {
-        while self.poll_some() {
-            // The runtime polls sockets and other tasks before it resumes this one.
+        loop {
+            let left = self.poll_some();
+            while let Some(runs) = postponed_runs::take_collected() {
+                let waiting = WaitingPoll::new(&self);
+                // The runtime polls sockets and other tasks before it resumes this one.
+                tokio::task::yield_now().await;
+                drop(waiting);
+                self.execute_postponed(&runs);
+            }
+            if !left {
+                return;
+            }
             tokio::task::yield_now().await;
         }
     }
@@ -112,28 +126,55 @@ impl FirstPollState {
         let _registered = PollRegistration::new(Arc::clone(self));
         let mut end_ns = None;
         let left = loop {
-            let Some(mut stream) = self.streams.lock().new.pop_front() else { break false };
-            let mut no_waker = Context::from_waker(Waker::noop());
-            // A panic ends this stream only, as it would in a task of its own.
-            let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut no_waker)));
-            let mut streams = self.streams.lock();
-            if let Ok(Poll::Pending) = polled {
-                streams.pending.push(stream);
-            }
-            if streams.new.is_empty() {
+            let Some(stream) = self.streams.lock().new.pop_front() else { break false };
+            self.poll_first(stream);
+            if self.streams.lock().new.is_empty() {
                 break false;
             }
-            drop(streams);
             let now = now_ns();
             if now > *end_ns.get_or_insert(now + MAX_TURN_NS) {
                 break true;
             }
         };
-        let pending = std::mem::take(&mut self.streams.lock().pending);
-        for stream in pending {
-            Task::poll_now(stream);
+        if !postponed_runs::has_collected() {
+            self.spawn_pending();
         }
         left
+    }
+
+    /// Polls a stream that has no task. If it is pending, it is one of the pending streams now.
+    fn poll_first(&self, mut stream: StreamFuture) {
+        let mut no_waker = Context::from_waker(Waker::noop());
+        // A panic ends this stream only, as it would in a task of its own.
+        let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut no_waker)));
+        if let Ok(Poll::Pending) = polled {
+            self.streams.lock().pending.push_back(stream);
+        }
+    }
+
+    /// Executes what the pending streams wait for, and polls them once more: most are then done and
+    /// need no task.
+    fn execute_postponed(self: &Arc<Self>, runs: &ThreadRuns) {
+        let _registered = PollRegistration::new(Arc::clone(self));
+        // A panic ends this run only; the queue of its instance has noticed it.
+        let _ = catch_unwind(AssertUnwindSafe(|| runs.execute()));
+        let pending = self.streams.lock().pending.len();
+        for _ in 0..pending {
+            let Some(stream) = self.streams.lock().pending.pop_front() else { break };
+            self.poll_first(stream);
+        }
+        self.spawn_pending();
+    }
+
+    /// Makes tasks of the pending streams, unless they wait for a postponed run.
+    fn spawn_pending(&self) {
+        let mut streams = self.streams.lock();
+        if streams.postponing > 0 {
+            return;
+        }
+        let pending = std::mem::take(&mut streams.pending);
+        drop(streams);
+        pending.into_iter().for_each(Task::poll_now);
     }
 
     /// Wakes the connection if that was put off.
@@ -182,6 +223,12 @@ impl Wake for FirstPollState {
     }
 }
 
+/// This thread polls streams that have no task: the runs that they postpone are executed by the task
+/// that polls them.
+pub fn is_polling() -> bool {
+    !POLLED.get().is_null()
+}
+
 thread_local! {
     /// What this thread is polling.
     static POLLED: Cell<*const FirstPollState> = const { Cell::new(ptr::null()) };
@@ -196,7 +243,11 @@ pub struct FirstPolls(Mutex<Vec<Weak<ThreadEntry>>>);
 /// On a cache line of its own, since it is written twice for each read.
 #[derive(Default)]
 #[repr(align(128))]
-struct ThreadEntry(Mutex<Option<Arc<FirstPollState>>>);
+struct ThreadEntry {
+    polled: Mutex<Option<Arc<FirstPollState>>>,
+    /// Those that the thread resumes at the end of its turn.
+    waiting: Mutex<Vec<Arc<FirstPollState>>>,
+}
 
 impl FirstPolls {
     /// Adds this thread.
@@ -211,10 +262,9 @@ impl FirstPolls {
     /// thread is held up.
     pub fn rescue(&self, runtime: &Handle) {
         for entry in self.0.lock().iter().filter_map(Weak::upgrade) {
-            let polled = entry.0.lock().clone();
-            if let Some(polled) = polled {
-                polled.rescue(runtime);
-            }
+            let mut held_up = entry.waiting.lock().clone();
+            held_up.extend(entry.polled.lock().clone());
+            held_up.iter().for_each(|state| state.rescue(runtime));
         }
     }
 }
@@ -232,7 +282,7 @@ impl PollRegistration {
     fn set_entry(polled: Option<Arc<FirstPollState>>) {
         ENTRY.with(|entry| {
             if let Some(entry) = entry.get() {
-                *entry.0.lock() = polled;
+                *entry.polled.lock() = polled;
             }
         });
     }
@@ -243,6 +293,32 @@ impl Drop for PollRegistration {
         Self::set_entry(None);
         POLLED.set(ptr::null());
         self.0.pass_on_wake();
+    }
+}
+
+/// The time in which pending streams wait for the end of this thread's turn.
+struct WaitingPoll(Arc<FirstPollState>, Option<Arc<ThreadEntry>>);
+
+impl WaitingPoll {
+    fn new(shared: &Arc<FirstPollState>) -> Self {
+        let entry = ENTRY.with(|entry| entry.get().cloned());
+        if let Some(entry) = &entry {
+            entry.waiting.lock().push(Arc::clone(shared));
+        }
+        shared.streams.lock().postponing += 1;
+        Self(Arc::clone(shared), entry)
+    }
+}
+
+impl Drop for WaitingPoll {
+    fn drop(&mut self) {
+        self.0.streams.lock().postponing -= 1;
+        if let Some(entry) = &self.1 {
+            let mut waiting = entry.waiting.lock();
+            if let Some(at) = waiting.iter().position(|state| Arc::ptr_eq(state, &self.0)) {
+                waiting.swap_remove(at);
+            }
+        }
     }
 }
 

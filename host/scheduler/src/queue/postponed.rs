@@ -1,0 +1,91 @@
+//! Inline runs that wait for the end of a network thread's turn (`inline/postponement.rs`): how they
+//! begin and end.
+
+use super::instances::InstanceState;
+use super::submit::InlineStart;
+use super::{QueueState, RequestQueue};
+use crate::inline::{InlineInstance, InlinePermit, InlineRun, PostponedRun, can_postpone};
+use std::sync::Weak;
+use trtserver_base::clock::now_ns;
+
+/// A thread that has many connections to read may take longer for its turn; another one that brings
+/// a request executes then.
+/// In tests it is longer than the pauses of a busy machine.
+const MAX_POSTPONED_NS: u64 = if cfg!(test) { 1_000_000_000 } else { 200_000 };
+
+impl RequestQueue {
+    /// Puts off the run of `ordinal`, which is about to be woken, to the end of this thread's turn.
+    pub(super) fn postpone(
+        &self,
+        state: &mut QueueState,
+        instance: &dyn InlineInstance,
+        ordinal: usize,
+        now: u64,
+    ) -> Option<PostponedRun> {
+        let full = self.joined_rows?;
+        if state.batcher.waiting() >= full || !instance.gains_by_waiting() || !can_postpone() {
+            return None;
+        }
+        let queue = self.me.upgrade()?;
+        state.instances.postpone(ordinal, now);
+        Some(PostponedRun::new(queue, ordinal))
+    }
+
+    /// An instance waits for the end of a turn, and another request would not join its batch, or it
+    /// has waited long enough.
+    pub(super) fn is_postponed_run_due(&self, state: &QueueState, now: u64) -> bool {
+        state.instances.postponed().is_some_and(|(_, since)| {
+            self.joined_rows.is_none_or(|full| state.batcher.waiting() >= full)
+                || now.saturating_sub(since) > MAX_POSTPONED_NS
+        })
+    }
+
+    /// Starts the postponed run on this thread, if it may execute.
+    pub(super) fn start_postponed(&self, state: &mut QueueState, now: u64) -> InlineStart<'_> {
+        let Some((ordinal, _)) = state.instances.postponed() else { return InlineStart::None };
+        self.start_instead(state, ordinal, now).unwrap_or(InlineStart::None)
+    }
+
+    fn start_instead(
+        &self,
+        state: &mut QueueState,
+        ordinal: usize,
+        now: u64,
+    ) -> Option<InlineStart<'_>> {
+        let instance = state.instances.inline(ordinal).and_then(Weak::upgrade)?;
+        let permit = InlinePermit::try_acquire(now)?;
+        state.instances.start_postponed(ordinal);
+        Some(InlineStart::Now(instance, InlineRun::new(self, ordinal, permit)))
+    }
+
+    /// The turn has ended: runs `instance` on this thread, or wakes its own thread. Nothing if
+    /// another thread was faster.
+    pub(crate) fn run_postponed(&self, ordinal: usize) {
+        let now = now_ns();
+        let mut state = self.lock();
+        if state.instances.state(ordinal) != InstanceState::Postponed {
+            return;
+        }
+        let started = self.start_instead(&mut state, ordinal, now);
+        if started.is_none() {
+            state.instances.hand_over_postponed(ordinal);
+        }
+        self.release(state);
+        if let Some(InlineStart::Now(instance, run)) = started {
+            instance.run(run, now);
+        }
+    }
+
+    /// The turn does not end: wakes the own thread of `instance`, if it still waits for it.
+    pub(crate) fn hand_over_postponed(&self, ordinal: usize) {
+        let mut state = self.lock();
+        if state.instances.state(ordinal) == InstanceState::Postponed {
+            state.instances.hand_over_postponed(ordinal);
+        }
+        self.release(state);
+    }
+}
+
+#[cfg(test)]
+#[path = "postponed_tests.rs"]
+mod tests;
