@@ -13,8 +13,10 @@ mod json; // reading and writing tensors as JSON
 mod load;
 mod load_tool; // trtserver-perf beside other load generators
 mod metrics;
+mod onnx; // ONNX Runtime, called directly
 mod options;
 mod pairs; // A B B A
+mod perceptron; // a model of 17 µs
 mod plot;
 mod polling;
 mod process;

@@ -1,4 +1,4 @@
-//! ONNX Runtime called directly: one session, sequential runs, preallocated tensors.
+//! ONNX Runtime called directly: one session, sequential runs, preallocated tensors of FP32 values.
 
 use crate::Result;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -6,101 +6,130 @@ use ort_sys::{
     ONNXTensorElementDataType, OrtAllocatorType, OrtApi, OrtApiBase, OrtLoggingLevel, OrtMemType,
     OrtSession, OrtStatusPtr, OrtValue,
 };
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
 /// API version; every release since 1.18 has it.
 const API: u32 = 18;
-const SHAPE: [i64; 2] = [1, 16];
 
-/// `addsub_fp32`, opened. Library, session and values stay until the process ends.
-pub struct AddSub {
+/// A model with one thread. Library, session and values stay until the process ends.
+pub struct BareModel {
     api: *const OrtApi,
     session: *mut OrtSession,
-    inputs: [*const OrtValue; 2],
-    outputs: [*mut OrtValue; 2],
-    /// Memory of the values: two inputs, two outputs. Addresses are stable.
-    memory: [Box<[f32]>; 4],
+    names: [Vec<CString>; 2],
+    inputs: Vec<*const OrtValue>,
+    outputs: Vec<*mut OrtValue>,
+    /// Memory of the values: inputs, then outputs. Addresses are stable.
+    memory: Vec<Box<[f32]>>,
 }
 
-impl AddSub {
-    pub fn open(library: &Path, model: &Path) -> Result<Self> {
-        let path = CString::new(model.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-        let api = table(library)?;
-        let numbers = |step: f32| (0..16).map(|i| i as f32 * step).collect::<Box<[f32]>>();
-        let memory = [numbers(1.0), numbers(0.5), numbers(0.0), numbers(0.0)];
-        let (inputs, outputs) = ([ptr::null(); 2], [ptr::null_mut(); 2]);
-        let mut this = AddSub { api, session: ptr::null_mut(), inputs, outputs, memory };
-        let (mut env, mut options) = (ptr::null_mut(), ptr::null_mut());
-        let mut cpu = ptr::null_mut();
-        // SAFETY: the table is valid for the life of the process; out pointers are ours; strings
-        // end with NUL and are copied; what is passed on was made by the call before.
-        unsafe {
-            let warning = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
-            this.done(((*api).CreateEnv)(warning, c"bench".as_ptr(), &raw mut env))?;
-            this.done(((*api).CreateSessionOptions)(&raw mut options))?;
-            // As the server opens a model on one core.
-            this.done(((*api).SetIntraOpNumThreads)(options, 1))?;
-            let session = &raw mut this.session;
-            this.done(((*api).CreateSession)(env, path.as_ptr(), options, session))?;
-            let device = OrtAllocatorType::OrtDeviceAllocator;
-            let usual = OrtMemType::OrtMemTypeDefault;
-            this.done(((*api).CreateCpuMemoryInfo)(device, usual, &raw mut cpu))?;
-        }
-        for i in 0..this.memory.len() {
-            let (data, mut value) = (&mut this.memory[i], ptr::null_mut());
-            let (address, bytes) = (data.as_mut_ptr().cast(), size_of_val(&**data));
-            // SAFETY: the memory belongs to this value and is of that size; the shape is copied.
-            let status = unsafe {
-                ((*api).CreateTensorWithDataAsOrtValue)(
-                    cpu,
-                    address,
-                    bytes,
-                    SHAPE.as_ptr(),
-                    SHAPE.len(),
-                    ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-                    &raw mut value,
-                )
-            };
-            this.done(status)?;
-            match i {
-                0 | 1 => this.inputs[i] = value,
-                _ => this.outputs[i - 2] = value,
+impl BareModel {
+    /// Opens `model`, whose inputs have these names and values and whose outputs have these names
+    /// and numbers of values, each in one row.
+    pub fn open(
+        library: &Path,
+        model: &Path,
+        inputs: &[(&str, Vec<f32>)],
+        outputs: &[(&str, usize)],
+    ) -> Result<Self> {
+        let text = |bytes: &[u8]| CString::new(bytes).map_err(|e| e.to_string());
+        let path = text(model.as_os_str().as_bytes())?;
+        let [of_inputs, of_outputs] = [
+            inputs.iter().map(|(name, _)| text(name.as_bytes())).collect::<Result<Vec<_>>>()?,
+            outputs.iter().map(|(name, _)| text(name.as_bytes())).collect::<Result<Vec<_>>>()?,
+        ];
+        let memory = inputs.iter().map(|(_, values)| values.clone().into_boxed_slice());
+        let zeros = outputs.iter().map(|(_, count)| vec![0.0; *count].into_boxed_slice());
+        let mut this = BareModel {
+            api: table(library)?,
+            session: ptr::null_mut(),
+            names: [of_inputs, of_outputs],
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            memory: memory.chain(zeros).collect(),
+        };
+        this.create_session(&path)?;
+        for at in 0..this.memory.len() {
+            let value = this.create_value(at)?;
+            match at < inputs.len() {
+                true => this.inputs.push(value),
+                false => this.outputs.push(value),
             }
         }
         Ok(this)
     }
 
-    /// One run; the result is checked.
-    pub fn call(&mut self) -> Result<()> {
-        let names = [c"INPUT0".as_ptr(), c"INPUT1".as_ptr()];
-        let outputs = [c"OUTPUT0".as_ptr(), c"OUTPUT1".as_ptr()];
-        // SAFETY: session and values are open, each array has two entries, and the memory is not
-        // shared.
+    fn create_session(&mut self, path: &CStr) -> Result<()> {
+        let (api, mut env, mut options) = (self.api, ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the table is valid for the life of the process; out pointers are ours; strings
+        // end with NUL and are copied; what is passed on was made by the call before.
+        unsafe {
+            let warning = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
+            self.done(((*api).CreateEnv)(warning, c"bench".as_ptr(), &raw mut env))?;
+            self.done(((*api).CreateSessionOptions)(&raw mut options))?;
+            // As the server opens a model on one core.
+            self.done(((*api).SetIntraOpNumThreads)(options, 1))?;
+            let session = &raw mut self.session;
+            self.done(((*api).CreateSession)(env, path.as_ptr(), options, session))
+        }
+    }
+
+    fn create_value(&mut self, at: usize) -> Result<*mut OrtValue> {
+        let (api, mut cpu, mut value) = (self.api, ptr::null_mut(), ptr::null_mut());
+        let data = &mut self.memory[at];
+        let shape = [1, data.len() as i64];
+        let (address, bytes) = (data.as_mut_ptr().cast(), size_of_val(&**data));
+        let device = OrtAllocatorType::OrtDeviceAllocator;
+        let usual = OrtMemType::OrtMemTypeDefault;
+        // SAFETY: the table is valid and out pointers are ours; the memory belongs to this value
+        // and is of that size; the shape is copied.
+        unsafe {
+            self.done(((*api).CreateCpuMemoryInfo)(device, usual, &raw mut cpu))?;
+            self.done(((*api).CreateTensorWithDataAsOrtValue)(
+                cpu,
+                address,
+                bytes,
+                shape.as_ptr(),
+                shape.len(),
+                ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                &raw mut value,
+            ))?;
+        }
+        Ok(value)
+    }
+
+    /// One run.
+    pub fn run(&mut self) -> Result<()> {
+        let pointers = |names: &[CString]| -> Vec<*const c_char> {
+            names.iter().map(|name| name.as_ptr()).collect()
+        };
+        let [inputs, outputs] = [pointers(&self.names[0]), pointers(&self.names[1])];
+        // SAFETY: session and values are open, the arrays have an entry for each value, and the
+        // memory is not shared.
         let status = unsafe {
             ((*self.api).Run)(
                 self.session,
                 ptr::null(),
-                names.as_ptr(),
+                inputs.as_ptr(),
                 self.inputs.as_ptr(),
-                2,
+                inputs.len(),
                 outputs.as_ptr(),
-                2,
+                outputs.len(),
                 self.outputs.as_mut_ptr(),
             )
         };
-        self.done(status)?;
-        // SAFETY: the run is over, so nothing else accesses the four blocks of 16 values, which
-        // this object owns. The library wrote through the values, so they are read through raw
-        // pointers.
-        let read = |tensor: usize, i: usize| unsafe {
-            ptr::read_volatile(self.memory[tensor].as_ptr().add(i))
-        };
-        let right =
-            |i| read(2, i) == read(0, i) + read(1, i) && read(3, i) == read(0, i) - read(1, i);
-        if (0..16).all(right) { Ok(()) } else { Err("ONNX Runtime gave a wrong sum".into()) }
+        self.done(status)
+    }
+
+    /// Value `i` of tensor `tensor`: the inputs, then the outputs.
+    pub fn value(&self, tensor: usize, i: usize) -> f32 {
+        let values = &self.memory[tensor];
+        assert!(i < values.len(), "tensor {tensor} has no value {i}");
+        // SAFETY: the index is within the block, which this object owns, and no run is in progress.
+        // The library writes through the values, so it is read through a raw pointer.
+        unsafe { ptr::read_volatile(values.as_ptr().add(i)) }
     }
 
     fn done(&self, status: OrtStatusPtr) -> Result<()> {

@@ -3,6 +3,7 @@
 use crate::exchange::{Exchange, Expect, Wire, grpc, http};
 use crate::floor::{ECHO_PATH, ECHO_STREAM_PATH, Echo};
 use crate::options::Floor;
+use crate::perceptron;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::encode_varint;
 use trtserver_proto::{v1, v2};
@@ -83,6 +84,8 @@ pub enum Work {
     Row(&'static str),
     /// Sum and difference of two tensors of sixteen FP32 values, in ONNX Runtime.
     AddSub,
+    /// One row of `perceptron.rs`; the model has this name, and batches.
+    Perceptron(&'static str),
 }
 
 /// One tensor each: name and values.
@@ -92,7 +95,7 @@ impl Work {
     pub fn model(self) -> &'static str {
         match self {
             Work::Identity(_) => "identity",
-            Work::Row(model) | Work::Echo(model, _) => model,
+            Work::Row(model) | Work::Echo(model, _) | Work::Perceptron(model) => model,
             Work::AddSub => "addsub_fp32",
         }
     }
@@ -102,6 +105,7 @@ impl Work {
         match self {
             Work::Identity(bytes) | Work::Echo(_, bytes) => bytes,
             Work::AddSub | Work::Row(_) => 64,
+            Work::Perceptron(_) => 4 * perceptron::INPUTS,
         }
     }
 
@@ -124,6 +128,11 @@ impl Work {
             Work::Identity(_) | Work::Echo(..) | Work::Row(_) => {
                 let values = values(variant, self.bytes() / 4);
                 (vec![("INPUT0", values.clone())], vec![("OUTPUT0", values)])
+            }
+            Work::Perceptron(_) => {
+                let values = values(variant, perceptron::INPUTS);
+                let outputs = perceptron::outputs(&values);
+                (vec![("INPUT0", values)], vec![("OUTPUT0", outputs)])
             }
             Work::AddSub => {
                 let (a, b) = (values(variant, 16), values(variant + VARIANTS, 16));

@@ -1,9 +1,11 @@
 //! Overhead between request and backend: the `custom.h` shim, the plugins of TensorFlow, of decision
-//! trees, of OpenVINO and of PyTorch, and isolation; and one file in two engines.
+//! trees, of OpenVINO and of PyTorch, and isolation; one file in two engines; a small ONNX model on
+//! one core.
 
 mod bare; // a plugin compared with the C API of its library
 mod engines; // one ONNX file in OpenVINO and in ONNX Runtime
 mod isolation; // an isolated model compared with the same local one
+mod onnx_small; // a small ONNX model on one core, beside the bare library
 mod openvino; // the plugin compared with OpenVINO's C API
 mod pytorch; // the plugin compared with torch's C functions
 pub mod shim; // a library behind the shim compared with direct calls
@@ -29,6 +31,8 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     pytorch::measure(options, &mut pytorch_calls);
     let mut engines = Table::new(engines::COLUMNS);
     engines::measure(options, &mut engines);
+    let mut small = Table::new(onnx_small::COLUMNS);
+    onnx_small::measure(options, &mut small);
     isolation::measure(options, &mut isolated)?;
     Ok(vec![
         shim_calls,
@@ -37,6 +41,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
         openvino_calls,
         pytorch_calls,
         engines,
+        small,
         isolated,
     ])
 }

@@ -2,7 +2,7 @@
 
 mod added; // CPU time that dynamic batching adds to a request
 mod batcher; // batching decisions alone
-mod batches; // the server's statistics
+pub mod batches; // the server's statistics
 pub mod cpu;
 mod full; // share of full batches
 mod idle; // idle models

@@ -1,7 +1,7 @@
 //! The same work without a server: a lower bound for the latency.
 
+use super::add_sub::AddSub;
 use super::cases::{SMALL, model_name, size};
-use super::onnx::AddSub;
 use crate::Result;
 use crate::backends::shim::{InProcessModel, in_this_process};
 use crate::cores::Cores;

@@ -1,9 +1,9 @@
 //! The main table: each frontend under several clients, compared with its floor, with in-process
 //! calls, and with `--vs` with another server.
 
+mod add_sub; // a model in ONNX Runtime alone
 mod cases; // the rows
 mod limits; // the same work without a server
-mod onnx; // ONNX Runtime, called directly
 mod peer; // the other server
 mod row;
 
