@@ -20,7 +20,7 @@
 
 use super::access_log::AccessCall;
 use super::connections::{
-    self, BodyProgress, CallClass, ConnectionPeer, ConnectionState, HeadMemory,
+    self, BodyProgress, CallClass, ConnectionPeer, ConnectionState, HeadMemory, Phase,
 };
 use super::socket::SocketStream;
 use super::unread::ConnectionUnread;
@@ -141,6 +141,11 @@ impl DisconnectWatch {
         self.0.state.response_stream_ended();
     }
 
+    /// No request is in progress and no response is being written.
+    pub fn is_idle(&self) -> bool {
+        self.0.state.phase() == Phase::Idle && self.0.response.load(Relaxed) == NO_RESPONSE
+    }
+
     /// The client uses HTTP/1.0, which has no interim responses.
     pub fn set_http10(&self) {
         self.0.is_http10.store(true, Relaxed);
@@ -151,6 +156,24 @@ impl WatchedConnection {
     pub fn new(stream: SocketStream, watch: DisconnectWatch) -> Self {
         let (buffered, head) = (Vec::new(), HeadMemory::default());
         Self { stream, watch, buffered, consumed: 0, half_closed: None, head }
+    }
+
+    /// Bytes that hyper has read and not used are read again.
+    pub fn put_back(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.buffered.splice(..self.consumed, bytes.iter().copied());
+            self.consumed = 0;
+        }
+    }
+
+    /// Nothing was read that is not used, and the client has not closed its sending side.
+    pub fn is_quiet(&self) -> bool {
+        self.buffered.is_empty() && self.half_closed.is_none()
+    }
+
+    /// Ready when there is something to read, or the connection has ended.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.stream.poll_readable(cx)
     }
 
     fn wrote(&self, written: &Poll<io::Result<usize>>) {

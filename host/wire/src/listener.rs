@@ -4,8 +4,8 @@
 use super::access_log::{self, ConnectionAccess};
 use super::bind::BoundListener;
 use super::connections::{
-    ConnectionEntry, ConnectionPeer, Connections, CountStreams, GuardedConnection, PeerAddress,
-    PrefaceWatch, Wire,
+    ConnectionEntry, ConnectionPeer, Connections, CountStreams, GuardedConnection,
+    ParkingConnection, PeerAddress, PrefaceWatch, Wire,
 };
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
@@ -21,7 +21,7 @@ use bytes::Buf;
 use http::{Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::future::Future;
@@ -244,10 +244,8 @@ fn serve_stream(
                 let response = handle_traced(&handler, request, traced.as_deref());
                 InfallibleResponse { response, watch: Some(seen), traced }
             });
-            let io = TokioIo::new(disconnect::WatchedConnection::new(stream, watch.clone()));
-            // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
-            let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
-            let connection = GuardedConnection::new(connection, entry);
+            let io = disconnect::WatchedConnection::new(stream, watch.clone());
+            let connection = ParkingConnection::new(io, watch.clone(), service, entry);
             Task::spawn(async move {
                 match watch.serve(connection).await {
                     Some(Some(Ok(()))) => {}

@@ -69,6 +69,18 @@ impl SocketStream {
         }
     }
 
+    /// Ready when the socket has something to read, or is closed. An encrypted stream has handed out
+    /// what it has decrypted before.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let ready = match self {
+            Self::Tcp(stream) => stream.poll_read_ready(cx),
+            Self::Unix(stream) => stream.poll_read_ready(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.get_ref().0.poll_read_ready(cx),
+        };
+        ready.map(drop)
+    }
+
     /// The error that the system has for the socket, such as a reset.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         match self {

@@ -1,11 +1,12 @@
 //! A connection that obeys orders.
 
-use super::ConnectionEntry;
 use super::state::{Order, Wire};
+use super::{ConnectionEntry, ConnectionState};
 use crate::yields;
 use hyper_util::server::graceful::GracefulConnection;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pin_project_lite::pin_project! {
@@ -23,6 +24,14 @@ pin_project_lite::pin_project! {
 impl<C> GuardedConnection<C> {
     pub fn new(connection: C, entry: ConnectionEntry) -> Self {
         Self { connection, entry, registered: false, obeyed: Order::None as u8 }
+    }
+
+    pub(super) fn state(&self) -> &Arc<ConnectionState> {
+        self.entry.state()
+    }
+
+    pub(super) fn into_parts(self) -> (C, ConnectionEntry) {
+        (self.connection, self.entry)
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Each connection stores what it does, and since when, in its [`ConnectionState`]; that costs a
 //! few plain stores a request. One task checks all of them a few times a second and orders each
-//! connection that exceeds a timeout to end. So there is no timer per connection or request. Times
-//! come from a clock that this task advances.
+//! connection that exceeds a timeout to end, and each idle one to give its buffers back ([`parked`]).
+//! So there is no timer per connection or request. Times come from a clock that this task advances.
 
 mod automatic_response;
 mod bodies;
@@ -13,6 +13,7 @@ mod guarded;
 mod handshakes;
 mod head_memory;
 mod open_calls;
+mod parked;
 mod peer;
 mod preface;
 mod progress;
@@ -26,10 +27,11 @@ pub use guarded::GuardedConnection;
 pub use handshakes::HandshakeEntry;
 pub use head_memory::HeadMemory;
 pub use open_calls::CallClass;
+pub use parked::ParkingConnection;
 pub use peer::{ConnectionPeer, PeerAddress};
 pub use preface::PrefaceWatch;
 pub use progress::BodyProgress;
-pub use state::{ConnectionState, Wire};
+pub use state::{ConnectionState, Phase, Wire};
 pub use streams::CountStreams;
 pub use timeouts::Timeouts;
 
@@ -43,6 +45,7 @@ use std::time::Duration;
 use timeouts::{EvictionReason, TimeoutVerdict};
 use tokio::sync::Notify;
 use trtserver_base::budget::OpenCallLimit;
+use trtserver_base::heap;
 
 /// Bounds of the interval at which connections are looked at.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
@@ -52,6 +55,8 @@ const FULL_INTERVAL: Duration = Duration::from_millis(20);
 /// At the limit, one in so many connections is closed at a time: each search costs a look at all of
 /// them.
 const EVICT_SHARE: usize = 128;
+/// The buffers of so many connections that park at a time are worth a trim: a megabyte.
+const TRIM_AFTER: usize = 64;
 
 /// The open connections of one listener, limited in number and in time without progress.
 pub struct Connections {
@@ -220,10 +225,23 @@ impl Connections {
 
     fn enforce_timeouts(&self) {
         let now = self.clock.advance();
+        let mut parked = 0;
         self.each(|state| {
             state.calls.trim();
             obey_verdict(state, self.timeouts.judge(state, now));
+            parked += usize::from(state.park_if_idle(now));
         });
+        if parked >= TRIM_AFTER {
+            heap::trim_soon();
+        }
+    }
+
+    /// How many connections are parked.
+    #[cfg(test)]
+    fn parked(&self) -> usize {
+        let mut count = 0;
+        self.each(|state| count += usize::from(state.is_parked()));
+        count
     }
 }
 

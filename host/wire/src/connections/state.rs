@@ -3,6 +3,7 @@
 use super::bodies::Bodies;
 use super::clock::CoarseClock;
 use super::open_calls::{ConnectionCalls, CountedCall};
+use super::parked::Parking;
 use super::peer::ConnectionPeer;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -80,6 +81,7 @@ pub struct ConnectionState {
     /// Bodies that have not arrived completely on HTTP/2.
     pub(super) bodies: Bodies,
     order: AtomicU8,
+    parking: AtomicU8,
     waker: Mutex<Option<Waker>>,
     /// Set when it is known, before the first request.
     peer: OnceLock<ConnectionPeer>,
@@ -98,6 +100,7 @@ impl ConnectionState {
             calls: ConnectionCalls::new(calls),
             bodies: Bodies::default(),
             order: AtomicU8::new(Order::None as u8),
+            parking: AtomicU8::new(Parking::Active as u8),
             waker: Mutex::new(None),
             peer: OnceLock::new(),
         })
@@ -269,6 +272,29 @@ impl ConnectionState {
         let asked = self.ordered() >= Order::Finish as u8;
         let order = if self.wire == Wire::Http2 && !asked { Order::Finish } else { Order::Close };
         self.order(order);
+    }
+
+    /// Asks the connection to park. False if it was asked before, or is parked.
+    pub(super) fn ask_to_park(&self) -> bool {
+        let (active, asked) = (Parking::Active as u8, Parking::Asked as u8);
+        let asks = self.parking.compare_exchange(active, asked, SeqCst, SeqCst).is_ok();
+        if asks && let Some(waker) = &*self.waker.lock() {
+            waker.wake_by_ref();
+        }
+        asks
+    }
+
+    pub(super) fn is_asked_to_park(&self) -> bool {
+        self.parking.load(Relaxed) == Parking::Asked as u8
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_parked(&self) -> bool {
+        self.parking.load(Relaxed) == Parking::Parked as u8
+    }
+
+    pub(super) fn set_parking(&self, parking: Parking) {
+        self.parking.store(parking as u8, SeqCst);
     }
 
     /// Orders wake the connection's task through `waker`, which must stay valid for its whole life.
