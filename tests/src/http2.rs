@@ -20,6 +20,8 @@ const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 /// Setting INITIAL_WINDOW_SIZE: the server may send no data.
 pub const NO_WINDOW: (u16, u32) = (4, 0);
+/// The server's window of a stream: more may be sent only as the server permits it.
+const STREAM_WINDOW: usize = 4 << 20;
 /// Error code CANCEL.
 const CANCEL: u32 = 8;
 /// `grpc-status`, Huffman-encoded.
@@ -195,8 +197,11 @@ impl Client {
         call
     }
 
-    /// Sends a part of a call's body.
+    /// Sends a part of a call's body, without waiting for the server's windows: it resets a call
+    /// whose body exceeds them. [`Client::send_large`] waits.
+    #[track_caller]
     pub fn send(&mut self, call: u32, body: &[u8], last: bool) {
+        assert!(body.len() <= STREAM_WINDOW, "larger than the server's window");
         let mut bytes = Vec::new();
         let mut left = body;
         loop {
@@ -208,6 +213,29 @@ impl Client {
                 return self.write(&bytes);
             }
         }
+    }
+
+    /// Sends the whole body of a call, up to 16 MiB, which the window of the connection permits. Waits
+    /// for the updates of the stream's window, once the server's windows are known. Other frames are
+    /// discarded meanwhile.
+    #[track_caller]
+    pub fn send_large(&mut self, call: u32, body: &[u8]) {
+        let (mut left, mut window) = (body, STREAM_WINDOW);
+        while left.len() > window {
+            let (part, rest) = left.split_at(window);
+            (left, window) = (rest, 0);
+            self.send(call, part, false);
+            while window == 0 {
+                let frame = self.next_frame();
+                assert!(frame.stream != call || !frame.ends_call(), "the call ended early");
+                if let (WINDOW_UPDATE, [a, b, c, d]) = (frame.kind, &frame.payload[..])
+                    && frame.stream == call
+                {
+                    window = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+                }
+            }
+        }
+        self.send(call, left, true);
     }
 
     /// Permits the server to send `bytes` more for `call`, and on the connection.

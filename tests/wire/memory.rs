@@ -175,7 +175,7 @@ fn configuration_and_labels_of_a_loaded_model_are_shown() {
 fn unread(server: &Running) -> (Client, u32) {
     let mut client = Client::open_without_window(server.grpc());
     let call = client.call(&call_headers(INFER[0]));
-    client.send(call, &message(&infer_v2_raw("echo", &vec![0; 8 << 20])), true);
+    client.send_large(call, &message(&infer_v2_raw("echo", &vec![0; 8 << 20])));
     server.poll_until("the response is unread", |server| {
         let now = report(server);
         held(&now, "echo", "outputs") >= 8 * MIB && held(&now, "", "unread_responses") >= 7 * MIB
@@ -299,7 +299,7 @@ fn grpc_messages_are_inputs_of_their_model_once_its_name_has_arrived() {
     let whole = message(&infer_v2_raw("echo", &vec![0; 8 << 20]));
     let mut client = Client::open_wide(server.grpc());
     let call = client.call(&call_headers(INFER[0]));
-    // Less than the window of a stream: this client does not wait for window updates.
+    // Less than the window of a stream.
     client.send(call, &whole[..3 << 20], false);
     server.poll_until("the input is shown under its model", |server| {
         held(&report(server), "echo", "inputs") >= 2 * MIB
