@@ -10,6 +10,11 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Builder, Handle, Runtime};
 use trtserver_scheduler::inline::InlinePermits;
 
+/// Polls of tasks after which a thread looks at the sockets. tokio's default is 61: connections whose
+/// polls take a millisecond would keep others waiting for that many. Under load, a thread looks
+/// after fewer polls anyway, since it finds no more tasks.
+const POLLS_PER_LOOK: u32 = 16;
+
 /// A runtime with one thread for the health and metrics listeners.
 ///
 /// # Errors
@@ -58,6 +63,7 @@ pub fn create_runtime(stack: usize) -> Result<Runtime> {
             yields::register_thread();
         })
         .on_thread_park(yields::before_sleep)
+        .event_interval(POLLS_PER_LOOK)
         .enable_all()
         .thread_name("net")
         .build()?;

@@ -42,6 +42,7 @@ impl<C: GracefulConnection> Future for GuardedConnection<C> {
         yields::before_poll();
         let mut this = self.project();
         let state = this.entry.state();
+        state.turn.begin();
         if !*this.registered {
             // Before the order is read: one that comes later finds the waker.
             state.set_waker(cx.waker().clone());

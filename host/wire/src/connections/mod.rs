@@ -15,6 +15,7 @@ mod head_memory;
 mod open_calls;
 mod parked;
 mod peer;
+mod poll_turn;
 mod preface;
 mod progress;
 mod state;

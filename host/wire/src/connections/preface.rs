@@ -2,13 +2,16 @@
 //! `:authority` on Unix sockets.
 
 use super::ConnectionState;
+use super::poll_turn::{HeaderCost, SHORT_READ};
 use super::unix_authority::UnixAuthority;
 use crate::socket::SocketStream;
+use std::future::Future;
 use std::io::{IoSlice, Result};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::yield_now;
 
 /// Bytes of the preface: `PRI * HTTP/2.0…`, and the header of a SETTINGS frame.
 const PREFACE: usize = 24 + 9;
@@ -18,6 +21,7 @@ pub struct PrefaceWatch {
     stream: SocketStream,
     state: Arc<ConnectionState>,
     missing: usize,
+    cost: HeaderCost,
     /// `None` on TCP.
     authority: Option<UnixAuthority>,
 }
@@ -25,7 +29,7 @@ pub struct PrefaceWatch {
 impl PrefaceWatch {
     pub fn new(stream: SocketStream, state: Arc<ConnectionState>) -> Self {
         let authority = matches!(stream, SocketStream::Unix(_)).then(UnixAuthority::default);
-        Self { stream, state, missing: PREFACE, authority }
+        Self { stream, state, missing: PREFACE, cost: HeaderCost::default(), authority }
     }
 }
 
@@ -35,8 +39,20 @@ impl AsyncRead for PrefaceWatch {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
+        if self.state.turn.is_over() {
+            // Wakes this task once the thread has looked at all sockets. The waker is handed over in
+            // this poll, so the future need not live on. hyper passes the waker of the connection's
+            // poll down to each read.
+            return pin!(yield_now()).poll(cx).map(Ok);
+        }
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let read = if self.state.turn.reads_less() {
+            read_less(&mut self.stream, cx, buf)
+        } else {
+            Pin::new(&mut self.stream).poll_read(cx, buf)
+        };
+        let cost = self.cost.count(&buf.filled()[before..]);
+        self.state.turn.add(cost);
         if let Some(authority) = &mut self.authority {
             authority.rewrite(&mut buf.filled_mut()[before..]);
         }
@@ -51,6 +67,19 @@ impl AsyncRead for PrefaceWatch {
         }
         read
     }
+}
+
+/// Reads at most [`SHORT_READ`] bytes.
+fn read_less(
+    stream: &mut SocketStream,
+    cx: &mut Context<'_>,
+    buf: &mut ReadBuf<'_>,
+) -> Poll<Result<()>> {
+    let mut bytes = [0; SHORT_READ];
+    let mut less = ReadBuf::new(&mut bytes[..buf.remaining().min(SHORT_READ)]);
+    let read = Pin::new(stream).poll_read(cx, &mut less);
+    buf.put_slice(less.filled());
+    read
 }
 
 impl AsyncWrite for PrefaceWatch {

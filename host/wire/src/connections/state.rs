@@ -5,6 +5,7 @@ use super::clock::CoarseClock;
 use super::open_calls::{ConnectionCalls, CountedCall};
 use super::parked::Parking;
 use super::peer::ConnectionPeer;
+use super::poll_turn::PollTurn;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
@@ -80,6 +81,8 @@ pub struct ConnectionState {
     pub(super) calls: ConnectionCalls,
     /// Bodies that have not arrived completely on HTTP/2.
     pub(super) bodies: Bodies,
+    /// Headers that a poll reads on HTTP/2.
+    pub(super) turn: PollTurn,
     order: AtomicU8,
     parking: AtomicU8,
     waker: Mutex<Option<Waker>>,
@@ -99,6 +102,7 @@ impl ConnectionState {
             received: AtomicU64::new(0),
             calls: ConnectionCalls::new(calls),
             bodies: Bodies::default(),
+            turn: PollTurn::default(),
             order: AtomicU8::new(Order::None as u8),
             parking: AtomicU8::new(Parking::Active as u8),
             waker: Mutex::new(None),

@@ -29,7 +29,7 @@ type StreamFuture = BoxFuture;
 
 /// Many streams whose first poll takes long would keep their thread from its sockets: it polls them
 /// after this time.
-const MAX_TURN_NS: u64 = 1_000_000;
+const MAX_TURN_NS: u64 = 250_000;
 
 /// The streams that hyper has spawned on one connection and that have no task of their own.
 #[derive(Clone, Default)]
