@@ -133,7 +133,7 @@ fn thread_destructors(elf: &Elf<'_>) -> Vec<Change> {
         };
         elf.dynsyms.iter().enumerate().find(is_import)
     };
-    let versions = elf.dynamic.as_ref().map(|dynamic| dynamic.info.versym as u64);
+    let versions = elf.dynamic.as_ref().map(|dynamic| dynamic.info.versym);
     let (Some((from, _)), Some((to, other))) = (imported(REGISTER), imported(NO_OPERATION)) else {
         return Vec::new();
     };

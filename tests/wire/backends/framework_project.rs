@@ -102,7 +102,7 @@ fn projects_for_frameworks_depend_on_a_checkout_that_has_the_crate() {
         let more = [interface.as_str(), "--dir", to.to_str().unwrap()];
         (trtserver(words.into_iter().chain(more)), to.join("Cargo.toml"))
     };
-    let (ended, manifest) = create("whole", &root());
+    let (ended, manifest) = create("whole", root());
     assert!(ended.status.success(), "{}", ended.stderr);
     let manifest = fs::read_to_string(manifest).unwrap();
     let path = root().join("plugins/framework").canonicalize().unwrap();
