@@ -10,6 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Names of endpoints.
+pub const HEALTH_PORT: &str = "live, health port";
+pub const METRICS: &str = "metrics";
+
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Samples of a whole run.
@@ -40,8 +44,8 @@ pub fn observe(server: &Running, stop: &Stop) -> Observed {
         }
         let endpoints = [
             ("live, HTTP port", main),
-            ("live, health port", own),
-            ("metrics", metrics),
+            (HEALTH_PORT, own),
+            (METRICS, metrics),
             ("ServerLive, gRPC port", grpc),
         ];
         let endpoints = endpoints.into_iter().map(|(name, thread)| {
