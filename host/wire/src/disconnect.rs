@@ -171,6 +171,11 @@ impl WatchedConnection {
         self.buffered.is_empty() && self.half_closed.is_none()
     }
 
+    /// See [`SocketStream::may_hold_request`].
+    pub fn may_hold_request(&self) -> bool {
+        self.stream.may_hold_request()
+    }
+
     /// Ready when there is something to read, or the connection has ended.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.stream.poll_readable(cx)

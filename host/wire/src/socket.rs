@@ -81,6 +81,16 @@ impl SocketStream {
         ready.map(drop)
     }
 
+    /// Bytes of the first request may have been read with the end of the handshake: the socket does
+    /// not tell of them.
+    pub fn may_hold_request(&self) -> bool {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => false,
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => true,
+        }
+    }
+
     /// The error that the system has for the socket, such as a reset.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         match self {

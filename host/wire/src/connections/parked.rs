@@ -3,9 +3,10 @@
 //! hyper allocates 8 KiB for heads of responses and 8 KiB for what it reads, and keeps them while a
 //! connection is open. So the task that looks at all connections asks those that have been idle for
 //! a while to park: hyper's connection is taken apart, and only the socket, the state and the
-//! service stay. As soon as the socket is readable, hyper's connection is made anew and reads. A new
-//! connection begins in this way, so that what stays lies together in memory, and whole pages are
-//! free once buffers are: the allocator gives no other memory back to the system.
+//! service stay. As soon as the socket is readable, hyper's connection is made anew and reads.
+//!
+//! A new connection without TLS begins in this way, so that what stays lies together in memory, and
+//! whole pages are free once buffers are: the allocator gives no other memory back to the system.
 
 use super::guarded::GuardedConnection;
 use super::state::{Order, Phase, Wire};
@@ -63,9 +64,16 @@ where
         service: S,
         entry: ConnectionEntry,
     ) -> Self {
-        entry.state().set_parking(Parking::Parked);
+        let serves = io.may_hold_request();
         let parked = ParkedConnection { io, service, entry };
-        Self { activity: Activity::Parked(parked), watch, registered: false }
+        let activity = match serves {
+            true => Activity::Served(parked.serve()),
+            false => {
+                parked.entry.state().set_parking(Parking::Parked);
+                Activity::Parked(parked)
+            }
+        };
+        Self { activity, watch, registered: false }
     }
 }
 
