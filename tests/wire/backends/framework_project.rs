@@ -8,13 +8,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use trtserver_tests::isolated::process;
-use trtserver_tests::pages::follow;
+use trtserver_tests::pages::follow_with;
 use trtserver_tests::{Running, Server, command_output, folder, root, trtserver};
 
 const NAME: &str = "new_framework";
 
 fn serve(project: &Path, isolation: &str) -> Running {
     Server::new()
+        .triton_start_line()
         .backend_dir(project)
         .flag(format!("--backend-config={NAME},isolation={isolation}"))
         .flag("--strict-model-config=false")
@@ -72,7 +73,9 @@ fn new_framework_project_builds_and_serves() {
     let mut metadata = Command::new("cargo");
     metadata.args(["metadata", "--locked", "--format-version", "1"]);
     command_output(metadata.current_dir(&project));
-    let followed = follow(&project.join("README.md"), &project);
+    // The start line of v1.x would complete a batch of one row.
+    let followed =
+        follow_with(&project.join("README.md"), &project, |server| server.triton_start_line());
     assert_eq!(followed.commands, 4);
     assert!(followed.server.unwrap().stop().success());
 
