@@ -20,8 +20,8 @@ fn open(library: &str) -> Backend {
 }
 
 /// A new folder of this test.
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("{BACKEND}-{name}-{}", std::process::id()));
+fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("{BACKEND}-{test}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     folder
