@@ -153,15 +153,12 @@ fn several_responses_errors_and_omissions() {
 fn cancel_works_before_during_and_after_a_request() {
     let (mut host, mut instance) = Host::probe(&[]);
     for detach in ["false", "true"] {
-        let waits =
-            |key| instance.message(key, &[7.0], &[("until_cancelled", "true"), ("detach", detach)]);
-        // The probe logs when it waits.
-        instance.send(vec![waits(1)]);
-        while !log(&host).contains("waits to be cancelled") {
-            let message = host.receive();
-            host.received.push(message);
-        }
-        host.received.clear();
+        let waits = [1, 2].map(|key| {
+            instance.message(key, &[7.0], &[("until_cancelled", "true"), ("detach", detach)])
+        });
+        let [first, second] = waits;
+        instance.send(vec![first]);
+        wait_for_waiting_probe(&mut host);
         host.cancel(0, 1);
         assert_eq!(instance.response().failure.unwrap().code, code::CANCELLED);
         // After the end, for an unknown instance, and before the request: the next control response
@@ -170,14 +167,21 @@ fn cancel_works_before_during_and_after_a_request() {
         host.cancel(7, 1);
         host.cancel(0, 2);
         host.request(control_request::RequestKind::Describe(EmptyMessage {}));
-        instance.send(vec![instance.message(
-            2,
-            &[7.0],
-            &[("until_cancelled", "true"), ("detach", detach)],
-        )]);
+        instance.send(vec![second]);
         assert_eq!(instance.response().failure.unwrap().code, code::CANCELLED);
+        // Its line must not pass for that of the next request.
+        wait_for_waiting_probe(&mut host);
     }
     assert!(host.close().success());
+}
+
+/// The probe logs when it waits. The line may come after the response.
+fn wait_for_waiting_probe(host: &mut Host) {
+    while !log(host).contains("waits to be cancelled") {
+        let message = host.receive();
+        host.received.push(message);
+    }
+    host.received.clear();
 }
 
 #[test]
