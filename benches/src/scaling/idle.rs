@@ -64,9 +64,12 @@ fn one(options: &Options, (frontend, number): (Frontend, usize)) -> Result<Vec<S
         .map(|_| connect(&with, frontend, &exchanges))
         .collect::<Result<Vec<TcpStream>>>()?;
     std::thread::sleep(SETTLED);
-    let (memory, threads) = (with.memory("VmRSS")?, threads(&with)?);
+    let threads = threads(&with)?;
     let (cpu, switches) = (cpu_time(with.id())?, with.switches()?);
     std::thread::sleep(REST);
+    // HTTP connections give their buffers back after a second, and the allocator gives free pages
+    // back three seconds later.
+    let memory = with.memory("VmRSS")?;
     let cpu = cpu_time(with.id())?.saturating_sub(cpu);
     let switches = with.switches()?.saturating_sub(switches);
     let pairs = pairs::run(options, |length| pass(&with, length), |length| pass(&without, length))?;
