@@ -10,9 +10,9 @@ use tonic::{Code, Status};
 use tower::Service;
 use trtserver_wire::access::audit::{self, ControlOutcome};
 use trtserver_wire::access::{CallerGrant, EndpointAccess};
-use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::unary;
+use trtserver_wire::request_body::RequestBody;
 
 /// Serves a call. `caller`: its name, which must be allowed to do what the message says.
 pub async fn serve_control(

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use trtserver_config::CorsOrigins;
 use trtserver_metrics::MetricsPage;
 use trtserver_wire::context::{CorsGate, FrontendContext};
-use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::http::body::ResponseBody;
+use trtserver_wire::request_body::RequestBody;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST");
 const EVERY: HeaderValue = HeaderValue::from_static("*");

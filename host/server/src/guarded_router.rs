@@ -12,9 +12,9 @@ use trtserver_wire::access::{
     remove_token,
 };
 use trtserver_wire::context::FrontendContext;
-use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::grpc::call_kind::CallKind;
 use trtserver_wire::http::body::ResponseBody;
+use trtserver_wire::request_body::RequestBody;
 
 use crate::rpc_access;
 

@@ -5,10 +5,10 @@ use http::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
 use http::{HeaderMap, Request, Response, Version};
 use trtserver_base::error::{Error, Result};
 use trtserver_frontend_v2 as v2;
-use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::drain::drain_body;
 use trtserver_wire::http::receive::MAX_DRAINED;
+use trtserver_wire::request_body::RequestBody;
 
 /// Longest part of a header in an error.
 const SHOWN: usize = 64;

@@ -21,7 +21,6 @@ use trtserver_load_report::ReportFormat;
 use trtserver_metrics::{MetricsFormat, MetricsPage};
 use trtserver_wire::access::{AccessGate, AdmittedRequest, InFlightRequest, remove_token};
 use trtserver_wire::context::FrontendContext;
-use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::call_kind::CallKind;
 use trtserver_wire::grpc::delay_hooks::DelayHooks;
@@ -29,6 +28,7 @@ use trtserver_wire::grpc::unary;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::listener::Handler;
 use trtserver_wire::load_reports::DemandedReport;
+use trtserver_wire::request_body::RequestBody;
 use trtserver_wire::unread::ConnectionUnread;
 use trtserver_wire::{grpc, status_code};
 

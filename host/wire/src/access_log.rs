@@ -3,9 +3,9 @@
 //!
 //! Without `--access-log` none of this exists: a request then has no [`AccessEntry`].
 
-use crate::disconnect::RequestBody;
 use crate::grpc::body::{MESSAGE, STATUS};
 use crate::grpc::call_kind::CallKind;
+use crate::request_body::RequestBody;
 use crate::trace_context::read_trace_context;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use parking_lot::Mutex;

@@ -7,11 +7,12 @@ use super::connections::{
     ConnectionEntry, ConnectionPeer, Connections, CountStreams, GuardedConnection,
     ParkingConnection, PeerAddress, PrefaceWatch, Wire,
 };
-use super::disconnect::{self, DisconnectWatch, RequestBody};
+use super::disconnect::{self, DisconnectWatch};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
 use super::http::head_copy;
 use super::infallible_response::InfallibleResponse;
+use super::request_body::RequestBody;
 use super::request_id::TracedRequest;
 use super::socket::SocketStream;
 use super::task::Task;

@@ -375,7 +375,7 @@ async fn client_disconnect_cancels_the_request() {
 #[allow(dead_code)]
 fn futures_can_move(
     ctx: &Arc<FrontendContext>,
-    request: Request<trtserver_wire::disconnect::RequestBody>,
+    request: Request<trtserver_wire::request_body::RequestBody>,
 ) {
     fn check(_: impl Send) {}
     check(handle_request(ctx, request, 0));

@@ -2,9 +2,9 @@
 
 use crate::bind::{BoundListener, Sockets};
 use crate::connections::{Connections, Timeouts};
-use crate::disconnect::RequestBody;
 use crate::http::body::ResponseBody;
 use crate::listener::{ConnectionLimits, ListenerService, Protocol, serve_connections};
+use crate::request_body::RequestBody;
 use crate::unix_socket::SocketFile;
 use http::{Request, Response};
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 use super::body::{MESSAGE, STATUS};
 use super::deadline;
 use super::unary::{PREFIX, percent_encode};
-use crate::disconnect::RequestBodyError;
 use crate::http::body::BoxError;
+use crate::request_body::RequestBodyError;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use http_body::{Body, Frame};

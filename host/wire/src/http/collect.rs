@@ -2,7 +2,8 @@
 //! with one copy into an aligned block.
 
 use crate::connections::ConnectionPeer;
-use crate::disconnect::{DisconnectWatch, RequestBody, RequestBodyError};
+use crate::disconnect::DisconnectWatch;
+use crate::request_body::{RequestBody, RequestBodyError};
 use crate::unread::ConnectionUnread;
 use bytes::{Buf, Bytes};
 use http_body::Body;
