@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// How many of a hundred executions are postponed. Those that are find `together` requests.
-fn postponed(together: usize, ns: u64) -> usize {
+/// How many of a hundred executions are postponed, where a postponed execution has `together` requests.
+fn count_postponed(together: usize, ns: u64) -> usize {
     let postponement = Postponement::default();
     postponement.record(2, AVERAGE_OF * ns);
     let mut count = 0;
@@ -24,7 +24,7 @@ fn executions_are_postponed_where_requests_arrive_together_and_take_long() {
         // Nine in a row, then one of seventeen.
         (1, 100_000, 9 + 5),
     ] {
-        assert_eq!(postponed(together, ns), want, "{together} together, {ns} ns");
+        assert_eq!(count_postponed(together, ns), want, "{together} together, {ns} ns");
     }
 }
 

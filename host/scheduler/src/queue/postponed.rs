@@ -2,14 +2,14 @@
 //! begin and end.
 
 use super::instances::InstanceState;
-use super::submit::InlineStart;
 use super::{QueueState, RequestQueue};
 use crate::inline::{InlineInstance, InlinePermit, InlineRun, PostponedRun, can_postpone};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 
 /// A thread that has many connections to read may take longer for its turn; another one that brings
 /// a request executes then.
+///
 /// In tests it is longer than the pauses of a busy machine.
 const MAX_POSTPONED_NS: u64 = if cfg!(test) { 1_000_000_000 } else { 200_000 };
 
@@ -31,31 +31,26 @@ impl RequestQueue {
         Some(PostponedRun::new(queue, ordinal))
     }
 
-    /// An instance waits for the end of a turn, and another request would not join its batch, or it
-    /// has waited long enough.
-    pub(super) fn is_postponed_run_due(&self, state: &QueueState, now: u64) -> bool {
-        state.instances.postponed().is_some_and(|(_, since)| {
-            self.joined_rows.is_none_or(|full| state.batcher.waiting() >= full)
-                || now.saturating_sub(since) > MAX_POSTPONED_NS
-        })
+    /// The instance that waits for the end of a turn, if another request would not join its batch, or
+    /// it has waited long enough.
+    pub(super) fn find_due_instance(&self, state: &QueueState, now: u64) -> Option<usize> {
+        let full = self.joined_rows?;
+        let (ordinal, since) = state.instances.postponed()?;
+        let waited_ns = now.saturating_sub(since);
+        (state.batcher.waiting() >= full || waited_ns > MAX_POSTPONED_NS).then_some(ordinal)
     }
 
-    /// Starts the postponed run on this thread, if it may execute.
-    pub(super) fn start_postponed(&self, state: &mut QueueState, now: u64) -> InlineStart<'_> {
-        let Some((ordinal, _)) = state.instances.postponed() else { return InlineStart::None };
-        self.start_instead(state, ordinal, now).unwrap_or(InlineStart::None)
-    }
-
-    fn start_instead(
+    /// Starts the postponed run of `ordinal` on this thread, if that may execute.
+    pub(super) fn start_postponed(
         &self,
         state: &mut QueueState,
         ordinal: usize,
         now: u64,
-    ) -> Option<InlineStart<'_>> {
+    ) -> Option<(Arc<dyn InlineInstance>, InlineRun<'_>)> {
         let instance = state.instances.inline(ordinal).and_then(Weak::upgrade)?;
         let permit = InlinePermit::try_acquire(now)?;
         state.instances.start_postponed(ordinal);
-        Some(InlineStart::Now(instance, InlineRun::new(self, ordinal, permit)))
+        Some((instance, InlineRun::new(self, ordinal, permit)))
     }
 
     /// The turn has ended: runs `instance` on this thread, or wakes its own thread. Nothing if
@@ -66,12 +61,12 @@ impl RequestQueue {
         if state.instances.state(ordinal) != InstanceState::Postponed {
             return;
         }
-        let started = self.start_instead(&mut state, ordinal, now);
+        let started = self.start_postponed(&mut state, ordinal, now);
         if started.is_none() {
             state.instances.hand_over_postponed(ordinal);
         }
         self.release(state);
-        if let Some(InlineStart::Now(instance, run)) = started {
+        if let Some((instance, run)) = started {
             instance.run(run, now);
         }
     }

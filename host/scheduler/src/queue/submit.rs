@@ -71,7 +71,7 @@ impl RequestQueue {
         let inline = if may_run_inline {
             self.start_inline(&mut state, &mut effects.notify, now)
         } else {
-            InlineStart::None
+            None
         };
         drop(state);
         self.apply(effects);
@@ -83,9 +83,9 @@ impl RequestQueue {
             );
         }
         match inline {
-            InlineStart::None => {}
-            InlineStart::Now(instance, run) => instance.run(run, now),
-            InlineStart::Postponed(run) => inline::postpone(run),
+            None => {}
+            Some(InlineStart::Now(instance, run)) => instance.run(run, now),
+            Some(InlineStart::Postponed(run)) => inline::postpone(run),
         }
     }
 
@@ -121,19 +121,11 @@ impl RequestQueue {
         state: &mut QueueState,
         notify: &mut SmallVec<[usize; 2]>,
         now: u64,
-    ) -> InlineStart<'_> {
-        if self.joined_rows.is_some() && self.is_postponed_run_due(state, now) {
-            return self.start_postponed(state, now);
-        }
-        self.start_notified(state, notify, now).unwrap_or(InlineStart::None)
-    }
-
-    fn start_notified(
-        &self,
-        state: &mut QueueState,
-        notify: &mut SmallVec<[usize; 2]>,
-        now: u64,
     ) -> Option<InlineStart<'_>> {
+        if let Some(ordinal) = self.find_due_instance(state, now) {
+            let (instance, run) = self.start_postponed(state, ordinal, now)?;
+            return Some(InlineStart::Now(instance, run));
+        }
         let ordinal = *notify.last()?;
         let instance = state.instances.inline(ordinal)?.upgrade()?;
         if !instance.is_fast() {
@@ -151,9 +143,7 @@ impl RequestQueue {
 }
 
 /// What the submitting thread does for an instance after it has released the queue's lock.
-pub(super) enum InlineStart<'a> {
-    /// Nothing: the instance's own thread executes, or nothing is to be executed.
-    None,
+enum InlineStart<'a> {
     Now(Arc<dyn InlineInstance>, InlineRun<'a>),
     Postponed(PostponedRun),
 }

@@ -245,7 +245,7 @@ pub struct FirstPolls(Mutex<Vec<Weak<ThreadEntry>>>);
 #[repr(align(128))]
 struct ThreadEntry {
     polled: Mutex<Option<Arc<FirstPollState>>>,
-    /// Those that the thread resumes at the end of its turn.
+    /// States whose streams the thread polls at the end of its turn.
     waiting: Mutex<Vec<Arc<FirstPollState>>>,
 }
 
