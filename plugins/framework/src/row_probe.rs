@@ -8,7 +8,7 @@
 
 use crate::fault::PluginFault;
 use crate::row_values::{fill, relative_distance};
-use crate::types::{element_count, shape_text};
+use crate::types::{element_count, shape_text, type_size};
 
 /// Sizes that are tried for a dynamic dimension that is not the batch: tokens, pixels, samples.
 const SIZES: [i64; 4] = [16, 64, 256, 4096];
@@ -45,7 +45,7 @@ pub struct ProbedOutput {
     pub shape: Vec<i64>,
     /// One of `dtype`.
     pub dtype: u32,
-    /// The elements of a [`ProbeRun::compares`], else nothing. Strings have none.
+    /// As many as [`ProbeRun::compared_bytes`], or none.
     pub elements: Vec<u8>,
 }
 
@@ -69,13 +69,20 @@ enum ProbedValues {
 
 impl<'a> ProbeRun<'a> {
     /// A run with inputs of zeros.
-    pub fn of_zeros(shapes: &'a [Vec<i64>]) -> Self {
+    pub fn with_zeros(shapes: &'a [Vec<i64>]) -> Self {
         Self { shapes, values: ProbedValues::Zeros }
     }
 
     /// Whether the elements of the outputs are compared.
-    pub fn compares(&self) -> bool {
+    fn compares(&self) -> bool {
         self.values != ProbedValues::Zeros
+    }
+
+    /// How many bytes of an output are compared: those of all elements, or none in a run that counts
+    /// rows, and none of strings.
+    pub fn compared_bytes(&self, dtype: u32, shape: &[i64]) -> usize {
+        let elements = if self.compares() { element_count(shape).unwrap_or(0) } else { 0 };
+        elements.saturating_mul(type_size(dtype))
     }
 
     /// Writes an input with a first dimension of rows, over zeros.
@@ -173,7 +180,7 @@ fn find_size(
         for &rows in counts {
             let shapes: Vec<Vec<i64>> =
                 inputs.iter().map(|input| probe_shape(input, batch, rows, size)).collect();
-            match expect_small(inputs, &shapes).and_then(|()| run(&ProbeRun::of_zeros(&shapes))) {
+            match expect_small(inputs, &shapes).and_then(|()| run(&ProbeRun::with_zeros(&shapes))) {
                 Ok(outputs) => {
                     outputs.iter().try_for_each(|output| expect_count(output, rows, "zeros"))?;
                 }

@@ -57,7 +57,7 @@ fn run_probe(
     let owned = results.into_iter().map(|raw| unsafe { OnnxValue::from_raw(runtime, raw) });
     let owned: Vec<Result<OnnxValue, PluginFault>> = owned.collect();
     let read = |(output, value): (&&SessionTensor, Result<OnnxValue, PluginFault>)| {
-        read_output(&output.name, &value?, run.compares())
+        read_output(&output.name, &value?, run)
     };
     outputs.iter().zip(owned).map(read).collect()
 }
@@ -65,16 +65,15 @@ fn run_probe(
 fn read_output(
     name: &str,
     value: &OnnxValue,
-    with_elements: bool,
+    run: &ProbeRun<'_>,
 ) -> Result<ProbedOutput, PluginFault> {
     let mut buffer = [0; MAX_RANK];
     let (dtype, rank) = value.describe(&mut buffer)?;
     let shape = buffer[..rank].to_vec();
-    let bytes = element_count(&shape).unwrap_or(0) * type_size(dtype);
-    let elements = match with_elements && bytes > 0 {
+    let elements = match run.compared_bytes(dtype, &shape) {
+        0 => Vec::new(),
         // SAFETY: a tensor of this shape and type in the memory of the CPU, alive during the copy.
-        true => unsafe { std::slice::from_raw_parts(value.data()?, bytes) }.to_vec(),
-        false => Vec::new(),
+        bytes => unsafe { std::slice::from_raw_parts(value.data()?, bytes) }.to_vec(),
     };
     Ok(ProbedOutput { name: name.to_owned(), shape, dtype, elements })
 }

@@ -68,8 +68,7 @@ fn run_probe(
         let Element::Known(dtype) = to_element(output.port.element) else {
             return Ok(ProbedOutput { name, shape, dtype: dtype::INVALID, elements: Vec::new() });
         };
-        let elements =
-            if probe.compares() { read_elements(&tensor, &shape, dtype)? } else { Vec::new() };
+        let elements = read_elements(&tensor, probe.compared_bytes(dtype, &shape))?;
         Ok(ProbedOutput { name, shape, dtype, elements })
     };
     let outputs = signature.outputs.iter().map(read).collect();
@@ -78,10 +77,8 @@ fn run_probe(
     outputs
 }
 
-fn read_elements(tensor: &Tensor, shape: &[i64], dtype: u32) -> Result<Vec<u8>, PluginFault> {
+fn read_elements(tensor: &Tensor, bytes: usize) -> Result<Vec<u8>, PluginFault> {
     let (data, held) = tensor.data()?;
-    // 0 for strings.
-    let bytes = element_count(shape).unwrap_or(0) * type_size(dtype);
     if bytes == 0 || bytes > held {
         return Ok(Vec::new());
     }

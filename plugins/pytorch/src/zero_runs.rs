@@ -28,8 +28,8 @@ type FoundOutput = (Element, Vec<i64>);
 /// # Errors
 /// No run succeeds, or the package does not describe the inputs.
 pub fn find_outputs(package: &LoadedPackage) -> Result<Vec<FoundOutput>, PluginFault> {
-    let first = run_rows(package, &ProbeRun::of_zeros(&zero_shapes(package, 0)?))?;
-    let second = run_rows(package, &ProbeRun::of_zeros(&zero_shapes(package, 1)?))?;
+    let first = run_rows(package, &ProbeRun::with_zeros(&zero_shapes(package, 0)?))?;
+    let second = run_rows(package, &ProbeRun::with_zeros(&zero_shapes(package, 1)?))?;
     let merged = first.into_iter().zip(second).map(|(first, second)| {
         let (element, dims, other) = (first.element, first.shape, second.shape);
         if dims.len() != other.len() {
@@ -123,13 +123,13 @@ fn run_rows(package: &LoadedPackage, run: &ProbeRun<'_>) -> Result<Vec<RowOutput
         unsafe { OwnedTensor::from_raw(torch, std::mem::replace(raw, ptr::null_mut())) }
     });
     let owned: Vec<OwnedTensor<'_>> = owned.collect::<Result<_, _>>()?;
-    owned.iter().map(|tensor| read_output(torch, tensor, run.compares())).collect()
+    owned.iter().map(|tensor| read_output(torch, tensor, run)).collect()
 }
 
 fn read_output(
     torch: &TorchLibrary,
     tensor: &OwnedTensor<'_>,
-    with_elements: bool,
+    run: &ProbeRun<'_>,
 ) -> Result<RowOutput, PluginFault> {
     let mut buffer = [0; MAX_RANK];
     let (number, rank) = tensor.describe(&mut buffer)?;
@@ -138,13 +138,9 @@ fn read_output(
         let element = Element::Foreign(format!("torch type {number}"));
         return Ok(RowOutput { element, shape, elements: Vec::new() });
     };
-    let mut elements = Vec::new();
-    if with_elements {
-        elements.resize(element_count(&shape).unwrap_or(0) * type_size(dtype), 0);
-        let (to, bytes) = (elements.as_mut_ptr(), elements.len());
-        // SAFETY: the block has this many bytes, those of the tensor's elements.
-        unsafe { tensor.copy_to(number, &shape, to, bytes)? };
-    }
+    let mut elements = vec![0; run.compared_bytes(dtype, &shape)];
+    // SAFETY: the block has the bytes of the tensor's elements, or none.
+    unsafe { tensor.copy_to(number, &shape, elements.as_mut_ptr(), elements.len())? };
     Ok(RowOutput { element: Element::Known(dtype), shape, elements })
 }
 

@@ -57,7 +57,7 @@ fn run_probe(
         results.into_iter().map(|raw| unsafe { OwnedTensor::from_raw(session.runtime, raw) });
     let owned: Vec<Result<OwnedTensor, PluginFault>> = owned.collect();
     let read = |(output, tensor): (&&GraphTensor, Result<OwnedTensor, PluginFault>)| {
-        read_output(&output.name, &tensor?, run.compares())
+        read_output(&output.name, &tensor?, run)
     };
     outputs.iter().zip(owned).map(read).collect()
 }
@@ -65,14 +65,13 @@ fn run_probe(
 fn read_output(
     name: &str,
     tensor: &OwnedTensor,
-    with_elements: bool,
+    run: &ProbeRun<'_>,
 ) -> Result<ProbedOutput, PluginFault> {
     let mut buffer = [0; MAX_RANK];
     let (data_type, rank) = tensor.describe(&mut buffer)?;
     let (shape, dtype) = (buffer[..rank].to_vec(), types::to_dtype(data_type));
-    // 0 for strings.
-    let bytes = element_count(&shape).unwrap_or(0) * type_size(dtype);
-    let elements = match with_elements && bytes > 0 && bytes <= tensor.byte_size() {
+    let bytes = run.compared_bytes(dtype, &shape);
+    let elements = match bytes > 0 && bytes <= tensor.byte_size() {
         // SAFETY: the tensor has this many bytes at least, and is alive during the copy.
         true => unsafe { std::slice::from_raw_parts(tensor.data(), bytes) }.to_vec(),
         false => Vec::new(),
