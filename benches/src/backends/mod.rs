@@ -5,6 +5,7 @@
 mod bare; // a plugin compared with the C API of its library
 mod engines; // one ONNX file in OpenVINO and in ONNX Runtime
 mod isolation; // an isolated model compared with the same local one
+mod network; // what the rows of OpenVINO and PyTorch share
 mod onnx_small; // a small ONNX model on one core, beside the bare library
 mod openvino; // the plugin compared with OpenVINO's C API
 mod pytorch; // the plugin compared with torch's C functions
