@@ -4,13 +4,10 @@ import numpy as np
 
 import checks
 import v1_checks
+from pytorch_models import NAMES
 from trtis_client import InferContext, ProtocolType
 
 RAW = InferContext.ResultFormat.RAW
-NAMES = {
-    "numbered": (("INPUT__0", "INPUT__1"), ("OUTPUT__0", "OUTPUT__1")),
-    "completed": (("ARGS[0]", "KWARGS[bias]"), ("RESULT[total]", "RESULT[turned]")),
-}
 
 
 class Http(v1_checks.Protocol):

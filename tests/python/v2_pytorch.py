@@ -1,16 +1,10 @@
 """The fake model of tests/fakes/torch, with tests/wire/frameworks/pytorch_safety.rs: a sum, its first input turned."""
 
 import numpy as np
-import tritonclient.grpc as grpc
-import tritonclient.http as http
 
 import checks
-
-# Inputs and outputs of the models.
-NAMES = {
-    "numbered": (("INPUT__0", "INPUT__1"), ("OUTPUT__0", "OUTPUT__1")),
-    "completed": (("ARGS[0]", "KWARGS[bias]"), ("RESULT[total]", "RESULT[turned]")),
-}
+import v2_clients
+from pytorch_models import NAMES
 
 
 class Calls:
@@ -28,20 +22,12 @@ class Calls:
                 np.testing.assert_array_equal(got.as_numpy(outputs[1]), x.transpose(0, 2, 1))
 
 
-class Http(Calls, checks.Case):
-    library = http
-
-    def setUp(self):
-        self.client = http.InferenceServerClient(checks.HTTP)
-        self.addCleanup(self.client.close)
+class Http(Calls, v2_clients.HttpCase):
+    pass
 
 
-class Grpc(Calls, checks.Case):
-    library = grpc
-
-    def setUp(self):
-        self.client = grpc.InferenceServerClient(checks.GRPC)
-        self.addCleanup(self.client.close)
+class Grpc(Calls, v2_clients.GrpcCase):
+    pass
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """Tokens of an auth file as headers of the unmodified clients; with tests/wire/tokens/clients.rs."""
 
 import numpy as np
-import tritonclient.grpc as grpc
-import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
 import checks
+import v2_clients
 
 TEAM = {"Authorization": "Bearer team-a-token"}
 ADMIN = {"Authorization": "Bearer admin-token"}
@@ -40,13 +39,7 @@ class Calls:
         self.refused("control:model-repository", self.client.load_model, "a-echo", headers=self.headers(TEAM))
 
 
-class Http(Calls, checks.Case):
-    library = http
-
-    def setUp(self):
-        self.client = http.InferenceServerClient(checks.HTTP)
-        self.addCleanup(self.client.close)
-
+class Http(Calls, v2_clients.HttpCase):
     def test_plugin(self):
         """A client plugin adds the token to every request."""
         from tritonclient.http import InferenceServerClientPlugin
@@ -59,13 +52,7 @@ class Http(Calls, checks.Case):
         self.client.infer("a-echo", self.tensor())
 
 
-class Grpc(Calls, checks.Case):
-    library = grpc
-
-    def setUp(self):
-        self.client = grpc.InferenceServerClient(checks.GRPC)
-        self.addCleanup(self.client.close)
-
+class Grpc(Calls, v2_clients.GrpcCase):
     def test_stream(self):
         results = []
         self.client.start_stream(lambda result, error: results.append((result, error)), headers=self.headers(TEAM))

@@ -1,11 +1,10 @@
 """Models of LightGBM and XGBoost predict as their Python packages; with tests/wire/frameworks/with_trees.rs."""
 
 import numpy as np
-import tritonclient.grpc as grpc
-import tritonclient.http as http
 
 import checks
 import trees
+import v2_clients
 
 
 class Calls:
@@ -30,20 +29,12 @@ class Calls:
             trees.assert_equal(scores, np.tile(models[name], (1000, 1)))
 
 
-class Http(Calls, checks.Case):
-    library = http
-
-    def setUp(self):
-        self.client = http.InferenceServerClient(checks.HTTP)
-        self.addCleanup(self.client.close)
+class Http(Calls, v2_clients.HttpCase):
+    pass
 
 
-class Grpc(Calls, checks.Case):
-    library = grpc
-
-    def setUp(self):
-        self.client = grpc.InferenceServerClient(checks.GRPC)
-        self.addCleanup(self.client.close)
+class Grpc(Calls, v2_clients.GrpcCase):
+    pass
 
 
 if __name__ == "__main__":
