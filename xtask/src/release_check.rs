@@ -30,7 +30,7 @@ struct ReleaseSources {
     changelog: String,
     /// Of the plugin interface: `1.0`.
     interface: String,
-    /// Whether that interface lies among those that later hosts are tested with.
+    /// Whether `tests/plugins/released` has this version of the interface.
     interface_is_kept: bool,
     /// Name and text of each of [`NAMING_VERSION`].
     pages: Vec<(String, String)>,

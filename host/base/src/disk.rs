@@ -1,4 +1,4 @@
-//! Entries of a directory, sorted, and what to say of those that may not be read.
+//! Sorted entries of a directory, and the advice that follows an error of permission.
 
 use crate::error::{Error, Result};
 use std::fs;

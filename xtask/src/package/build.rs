@@ -40,7 +40,7 @@ pub fn build_release(paths: &Paths) -> Result<PathBuf> {
     Ok(install)
 }
 
-/// The directory that cargo uses when nobody tells it another one.
+/// The home directory of cargo: `CARGO_HOME`, else `~/.cargo`.
 ///
 /// # Errors
 /// No variable names it.
