@@ -1,6 +1,7 @@
 //! Unit tests of `thread_block.rs`.
 
 use super::*;
+use std::collections::BTreeSet;
 use std::thread;
 
 #[test]
@@ -38,4 +39,30 @@ fn block_is_used_again_once_its_pieces_are_dropped() {
             thread::spawn(move || drop(piece)).join().unwrap();
         }
     }
+}
+
+#[test]
+fn piece_that_is_in_use_at_the_end_of_a_block_costs_no_new_block() {
+    // The other tests use the blocks of their own threads.
+    thread::spawn(|| {
+        // What is freed is taken at once, so that a new block has a new address.
+        let (mut seen, mut freed) = (BTreeSet::new(), Vec::new());
+        // A request holds its input while its output is allocated; whichever of them is the last one
+        // of a block.
+        for first in 0..2 {
+            drop((0..first).map(|_| take_piece(ALIGN)).collect::<Vec<_>>());
+            for _ in 0..4 * BLOCK / ALIGN {
+                let [input, output] = [(); 2].map(|()| take_piece(ALIGN).unwrap());
+                for piece in [&input, &output] {
+                    seen.insert(piece.as_ptr().addr() / BLOCK);
+                }
+                drop((input, output));
+                freed.push(Vec::<u8>::with_capacity(BLOCK));
+            }
+        }
+        // A block that is not aligned to its size lies in two such ranges.
+        assert!(seen.len() <= 4, "pieces of more than two blocks: {seen:x?}");
+    })
+    .join()
+    .unwrap();
 }
