@@ -18,12 +18,12 @@
 //! may be an encrypted one. There a client that has closed its sending side has said so
 //! (`close_notify`); an end of file without that is an error, and the client has disconnected.
 
-use super::connections::{self, ConnectionState, HeadMemory, Phase};
+use super::connections::{self, ConnectionState, HeadMemory};
 use super::socket::SocketStream;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
@@ -68,16 +68,29 @@ struct HalfClosed {
 /// Detects that the client disconnects while a request is executed. Only the connection's task uses
 /// it.
 #[derive(Clone)]
-pub struct DisconnectWatch(Arc<WatchState>);
+pub struct DisconnectWatch(Arc<ConnectionState>);
 
-struct WatchState {
-    state: Arc<ConnectionState>,
+/// What the watch over the client of an HTTP/1 connection has seen.
+#[derive(Default)]
+pub struct ClientState {
     /// The client disconnected while a request was executed.
     disconnected: AtomicBool,
     /// The client uses HTTP/1.0.
     is_http10: AtomicBool,
     /// How far the response is that a handler makes.
     response: AtomicU8,
+}
+
+impl ClientState {
+    /// The client disconnected while a request was executed.
+    pub fn is_disconnected(&self) -> bool {
+        self.disconnected.load(Relaxed)
+    }
+
+    /// A response is being made or written.
+    pub fn has_response(&self) -> bool {
+        self.response.load(Relaxed) != NO_RESPONSE
+    }
 }
 
 /// No handler makes a response: what hyper writes is a response of its own.
@@ -89,62 +102,44 @@ const IN_BUFFER: u8 = 2;
 
 impl DisconnectWatch {
     pub fn new(state: &Arc<ConnectionState>) -> Self {
-        let (disconnected, is_http10) = (AtomicBool::new(false), AtomicBool::new(false));
-        let response = AtomicU8::new(NO_RESPONSE);
-        Self(Arc::new(WatchState { state: Arc::clone(state), disconnected, is_http10, response }))
-    }
-
-    /// Drives the connection until it ends, or the client has disconnected: `None`.
-    pub async fn serve<C: Future>(self, connection: C) -> Option<C::Output> {
-        let mut connection = pin!(connection);
-        let poll = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
-            Poll::Ready(ended) => Poll::Ready(Some(ended)),
-            Poll::Pending if self.0.disconnected.load(Relaxed) => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        };
-        poll_fn(poll).await
+        Self(Arc::clone(state))
     }
 
     /// The head of a request has arrived.
     pub fn head_arrived(&self) {
-        self.0.response.store(IN_HANDLER, Relaxed);
-        self.0.state.head_arrived();
+        self.0.client.response.store(IN_HANDLER, Relaxed);
+        self.0.head_arrived();
     }
 
     /// hyper has taken the body of the response.
     pub fn response_taken(&self) {
-        self.0.response.store(IN_BUFFER, Relaxed);
+        self.0.client.response.store(IN_BUFFER, Relaxed);
     }
 
     /// The response is ready. True if it is the last one of the connection.
     pub fn responded(&self) -> bool {
-        self.0.state.responded();
-        self.0.state.is_last()
+        self.0.responded();
+        self.0.is_last()
     }
 
     /// The first part of a streamed response is ready.
     pub fn response_stream_began(&self) {
-        self.0.state.response_stream_began();
+        self.0.response_stream_began();
     }
 
     /// The last part of a streamed response is ready.
     pub fn response_stream_ended(&self) {
-        self.0.state.response_stream_ended();
+        self.0.response_stream_ended();
     }
 
     /// The state of the connection.
     pub fn state(&self) -> &Arc<ConnectionState> {
-        &self.0.state
-    }
-
-    /// No request is in progress and no response is being written.
-    pub fn is_idle(&self) -> bool {
-        self.0.state.phase() == Phase::Idle && self.0.response.load(Relaxed) == NO_RESPONSE
+        &self.0
     }
 
     /// The client uses HTTP/1.0, which has no interim responses.
     pub fn set_http10(&self) {
-        self.0.is_http10.store(true, Relaxed);
+        self.0.client.is_http10.store(true, Relaxed);
     }
 }
 
@@ -167,21 +162,15 @@ impl WatchedConnection {
         self.buffered.is_empty() && self.half_closed.is_none()
     }
 
-    /// See [`SocketStream::may_hold_request`].
-    pub fn may_hold_request(&self) -> bool {
-        self.stream.may_hold_request()
-    }
-
-    /// Ready when there is something to read, or the connection has ended.
-    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.stream.poll_readable(cx)
+    pub fn into_stream(self) -> SocketStream {
+        self.stream
     }
 
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Ready(Ok(_)) => self.watch.0.state.wrote(),
+            Poll::Ready(Ok(_)) => self.watch.0.wrote(),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.watch.0.state.write_blocked(),
+            Poll::Pending => self.watch.0.write_blocked(),
         }
     }
 
@@ -191,7 +180,7 @@ impl WatchedConnection {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Option<Poll<io::Result<()>>> {
-        if self.watch.0.response.load(Relaxed) != NO_RESPONSE {
+        if self.watch.0.client.has_response() {
             return None;
         }
         let refusal = connections::with_text(bytes)?;
@@ -225,8 +214,8 @@ impl WatchedConnection {
             ready!(half_closed.next_probe.as_mut().poll(cx));
             // Behind bytes that TLS holds back a probe might be taken in part.
             let is_flushed = Pin::new(&mut self.stream).poll_flush(cx).is_ready();
-            if is_flushed && !self.watch.0.is_http10.load(Relaxed) {
-                let streaming = self.watch.0.state.is_streaming();
+            if is_flushed && !self.watch.0.client.is_http10.load(Relaxed) {
+                let streaming = self.watch.0.is_streaming();
                 let probe = if streaming { STREAM_PROBE } else { PROBE };
                 // hyper has written all it had, so this is between two responses, or two chunks.
                 // The system takes the probe whole or, when the client does not read, not at all.
@@ -270,7 +259,7 @@ impl AsyncRead for WatchedConnection {
             let count = buf.filled().len() - before;
             if count > 0 {
                 let Self { watch, head, .. } = &mut *self;
-                head.read(&watch.0.state, count);
+                head.read(&watch.0, count);
             }
             return read;
         }
@@ -319,16 +308,17 @@ impl AsyncWrite for WatchedConnection {
     /// hyper calls this at the end of each poll, also when nothing was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { watch, head, .. } = &mut *self;
-        head.settle(&watch.0.state)?;
-        if self.watch.0.state.is_executing() && self.poll_disconnected(cx).is_ready() {
-            self.watch.0.disconnected.store(true, Relaxed);
+        head.settle(&watch.0)?;
+        if self.watch.0.is_executing() && self.poll_disconnected(cx).is_ready() {
+            self.watch.0.client.disconnected.store(true, Relaxed);
         }
         // hyper has written all it had.
-        let _ = self.watch.0.response.compare_exchange(IN_BUFFER, NO_RESPONSE, Relaxed, Relaxed);
+        let _ =
+            self.watch.0.client.response.compare_exchange(IN_BUFFER, NO_RESPONSE, Relaxed, Relaxed);
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         match flushed {
-            Poll::Pending => self.watch.0.state.write_blocked(),
-            Poll::Ready(_) => self.watch.0.state.flushed(),
+            Poll::Pending => self.watch.0.write_blocked(),
+            Poll::Ready(_) => self.watch.0.flushed(),
         }
         flushed
     }

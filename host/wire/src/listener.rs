@@ -4,10 +4,10 @@
 use super::access_log::{self, ConnectionAccess};
 use super::bind::BoundListener;
 use super::connections::{
-    ConnectionEntry, ConnectionPeer, Connections, CountStreams, GuardedConnection,
-    ParkingConnection, PeerAddress, PrefaceWatch, Wire,
+    CLOSED_BY_ORDER, ConnectionEntry, ConnectionPeer, ConnectionState, Connections, CountStreams,
+    GuardedConnection, ParkingConnection, PeerAddress, PrefaceWatch, Wire,
 };
-use super::disconnect::{self, DisconnectWatch};
+use super::disconnect::DisconnectWatch;
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
 use super::http::head_copy;
@@ -18,13 +18,15 @@ use super::socket::SocketStream;
 use super::task::Task;
 use super::tls::TlsEndpoint;
 use super::unread::ConnectionUnread;
+use super::watched_body::WatchedBody;
 use bytes::Buf;
 use http::{Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,9 +54,6 @@ const MAX_HEADER_LIST: u32 = 16 << 10;
 /// beyond which it closes the connection: a client that cancels all its calls would lose the others
 /// with them.
 const MAX_PENDING_RESETS: usize = MAX_STREAMS as usize;
-
-/// Why the server closed a connection, for the log.
-const LIMIT: &str = "closed at a timeout or at the limit of connections";
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +155,7 @@ pub async fn serve_connections(
     mut stop: watch::Receiver<bool>,
 ) -> Result<()> {
     let address = bound.address.clone();
+    let service = Arc::new(service);
     let listener = bound.into_listener().map_err(|e| Error::internal(format!("{address}: {e}")))?;
     let mut warned = None;
     loop {
@@ -171,7 +171,7 @@ pub async fn serve_connections(
             _ = stop.changed() => break,
         };
         match accepted {
-            Ok(accepted) => begin_connection(accepted, service.clone(), &connections),
+            Ok(accepted) => begin_connection(accepted, Arc::clone(&service), &connections),
             Err(e) => {
                 // Most likely out of file descriptors: close an idle connection, and wait for
                 // others to close.
@@ -192,7 +192,7 @@ pub async fn serve_connections(
 /// Shakes hands if the listener has TLS, and serves the connection.
 fn begin_connection(
     (stream, address): (SocketStream, PeerAddress),
-    service: ListenerService<impl Handler>,
+    service: Arc<ListenerService<impl Handler>>,
     connections: &Arc<Connections>,
 ) {
     stream.configure(service.limits.tcp_keepalive);
@@ -213,49 +213,18 @@ fn begin_connection(
     }
 }
 
-fn serve_stream(
+fn serve_stream<H: Handler>(
     stream: SocketStream,
     address: PeerAddress,
-    service: ListenerService<impl Handler>,
+    service: Arc<ListenerService<H>>,
     entry: ConnectionEntry,
 ) {
-    let ListenerService { protocol, handler, limits, access_log, .. } = service;
-    let handler = handler.for_connection();
     let certificate_names = stream.certificate_names();
     entry.state().set_peer(ConnectionPeer { address, certificate_names });
-    let access = access_log.map(|log| ConnectionAccess {
-        log,
-        wire: protocol.wire_name(),
-        peer: entry.state().connection_peer().address.to_string().into(),
-    });
-    let unread = ConnectionUnread::new(limits.unread);
-    match protocol {
+    match service.protocol {
         Protocol::Http1 => {
-            let watch = DisconnectWatch::new(entry.state());
-            let seen = watch.clone();
-            let service = service_fn(move |mut request: Request<Incoming>| {
-                head_copy::release_read_buffer(&mut request);
-                let seen = seen.clone();
-                if request.version() < Version::HTTP_11 {
-                    seen.set_http10();
-                }
-                seen.head_arrived();
-                let traced = trace(&request, access.as_ref());
-                let request = request.map(|body| RequestBody::http1(body, &seen, &unread));
-                let response = handle_traced(&handler, request, traced.as_deref());
-                InfallibleResponse { response, watch: Some(seen), traced }
-            });
-            let io = disconnect::WatchedConnection::new(stream, watch.clone());
-            let connection = ParkingConnection::new(io, watch.clone(), service, entry);
-            Task::spawn(async move {
-                match watch.serve(connection).await {
-                    Some(Some(Ok(()))) => {}
-                    Some(Some(Err(e))) => tracing::debug!("HTTP connection ended: {e}"),
-                    Some(None) => tracing::debug!("HTTP connection ended: {LIMIT}"),
-                    None => tracing::debug!("HTTP connection ended: the client disconnected"),
-                }
-                heap::trim_soon();
-            });
+            let make_service = move |watch| http1_service(&service, watch);
+            Task::spawn(ParkingConnection::new(stream, make_service, entry));
         }
         Protocol::Http2 { ping } => {
             let state = Arc::clone(entry.state());
@@ -269,12 +238,6 @@ fn serve_stream(
                 builder.timer(TokioTimer::new());
                 builder.keep_alive_interval(ping.interval).keep_alive_timeout(ping.timeout);
             }
-            let service = service_fn(move |request: Request<Incoming>| {
-                let traced = trace(&request, access.as_ref());
-                let request = request.map(|body| RequestBody::http2(body, &state, &unread));
-                let response = handle_traced(&handler, request, traced.as_deref());
-                InfallibleResponse { response, watch: None, traced }
-            });
             let connection = builder
                 .auto_date_header(false)
                 .initial_stream_window_size(STREAM_WINDOW)
@@ -283,19 +246,79 @@ fn serve_stream(
                 .max_concurrent_streams(MAX_STREAMS)
                 .max_header_list_size(MAX_HEADER_LIST)
                 .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
-                .serve_connection(TokioIo::new(io), service);
+                .serve_connection(TokioIo::new(io), http2_service(&service, state));
             let connection = Box::pin(GuardedConnection::new(connection, entry));
             let connection = first_poll::FirstPollConnection::new(connection, new_streams);
             Task::spawn(async move {
                 match connection.await {
                     Some(Ok(())) => {}
                     Some(Err(e)) => tracing::debug!("gRPC connection ended: {e}"),
-                    None => tracing::debug!("gRPC connection ended: {LIMIT}"),
+                    None => tracing::debug!("gRPC connection ended: {CLOSED_BY_ORDER}"),
                 }
                 heap::trim_soon();
             });
         }
     }
+}
+
+/// What the access log knows of the requests of a connection.
+fn connection_access<H>(
+    service: &ListenerService<H>,
+    state: &ConnectionState,
+) -> Option<ConnectionAccess> {
+    let log = service.access_log.clone()?;
+    let peer = state.connection_peer().address.to_string().into();
+    Some(ConnectionAccess { log, wire: service.protocol.wire_name(), peer })
+}
+
+/// Serves the requests of an HTTP/1 connection until it parks.
+fn http1_service<H: Handler>(
+    service: &ListenerService<H>,
+    watch: DisconnectWatch,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<WatchedBody<H::Body>>,
+    Error = Infallible,
+    Future: Send,
+> + Send
++ use<H> {
+    let handler = service.handler.for_connection();
+    let access = connection_access(service, watch.state());
+    let unread = ConnectionUnread::new(service.limits.unread);
+    service_fn(move |mut request: Request<Incoming>| {
+        head_copy::release_read_buffer(&mut request);
+        let seen = watch.clone();
+        if request.version() < Version::HTTP_11 {
+            seen.set_http10();
+        }
+        seen.head_arrived();
+        let traced = trace(&request, access.as_ref());
+        let request = request.map(|body| RequestBody::http1(body, &seen, &unread));
+        let response = handle_traced(&handler, request, traced.as_deref());
+        InfallibleResponse { response, watch: Some(seen), traced }
+    })
+}
+
+/// Serves the calls of an HTTP/2 connection.
+fn http2_service<H: Handler>(
+    service: &ListenerService<H>,
+    state: Arc<ConnectionState>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<WatchedBody<H::Body>>,
+    Error = Infallible,
+    Future: Send + 'static,
+> + Send
++ use<H> {
+    let handler = service.handler.for_connection();
+    let access = connection_access(service, &state);
+    let unread = ConnectionUnread::new(service.limits.unread);
+    service_fn(move |request: Request<Incoming>| {
+        let traced = trace(&request, access.as_ref());
+        let request = request.map(|body| RequestBody::http2(body, &state, &unread));
+        let response = handle_traced(&handler, request, traced.as_deref());
+        InfallibleResponse { response, watch: None, traced }
+    })
 }
 
 /// Passes a request on to the handler, for lines of the log with its id.

@@ -9,6 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+/// Why the server has closed a connection that was ordered to close, for the log.
+pub const CLOSED_BY_ORDER: &str = "closed at a timeout or at the limit of connections";
+
 pin_project_lite::pin_project! {
     /// Ends when the connection does, or `None` when it is ordered to close. Its task must poll it
     /// with wakers that all wake the same task.

@@ -24,7 +24,7 @@ mod timeouts;
 mod unix_authority;
 
 pub use automatic_response::with_text;
-pub use guarded::GuardedConnection;
+pub use guarded::{CLOSED_BY_ORDER, GuardedConnection};
 pub use handshakes::HandshakeEntry;
 pub use head_memory::HeadMemory;
 pub use open_calls::CallClass;
@@ -228,7 +228,9 @@ impl Connections {
         let now = self.clock.advance();
         let mut parked = 0;
         self.each(|state| {
-            state.calls.trim();
+            if let Some(streams) = state.streams() {
+                streams.calls.trim();
+            }
             obey_verdict(state, self.timeouts.judge(state, now));
             parked += usize::from(state.park_if_idle(now));
         });

@@ -47,7 +47,7 @@ impl BodyProgress {
     /// # Errors
     /// It exceeds a limit of open calls.
     pub fn begin_call(&self, class: CallClass, bytes: usize) -> Result<()> {
-        self.state.calls.begin(class, bytes)
+        self.state.streams().map_or(Ok(()), |streams| streams.calls.begin(class, bytes))
     }
 
     /// The client that sends it.
@@ -67,12 +67,13 @@ impl BodyProgress {
         if between && !first {
             return false;
         }
+        let Some(streams) = self.state.streams() else { return false };
         if self.key != NONE {
-            return self.state.bodies.waits(self.key, waker);
+            return streams.bodies.waits(self.key, waker);
         }
         let now = self.state.now_ms();
         let waits = if first { BodyWait::first_message(now) } else { BodyWait::body(now) };
-        self.key = self.state.bodies.add(waits, waker);
+        self.key = streams.bodies.add(waits, waker);
         false
     }
 
@@ -81,15 +82,19 @@ impl BodyProgress {
         if self.stream.as_mut().is_some_and(|stream| stream.received(bytes)) {
             self.ended();
         }
-        if self.key != NONE {
-            self.state.bodies.received(self.key, bytes.len(), self.state.now_ms());
+        if self.key != NONE
+            && let Some(streams) = self.state.streams()
+        {
+            streams.bodies.received(self.key, bytes.len(), self.state.now_ms());
         }
     }
 
     /// The body or message has arrived, or is not read any more.
     pub fn ended(&mut self) {
-        if self.key != NONE {
-            self.state.bodies.remove(self.key);
+        if self.key != NONE
+            && let Some(streams) = self.state.streams()
+        {
+            streams.bodies.remove(self.key);
             self.key = NONE;
         }
     }

@@ -6,6 +6,7 @@ use super::open_calls::{ConnectionCalls, CountedCall};
 use super::parked::Parking;
 use super::peer::ConnectionPeer;
 use super::poll_turn::PollTurn;
+use crate::disconnect::ClientState;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
@@ -77,12 +78,12 @@ pub struct ConnectionState {
     since_ms: AtomicU64,
     /// Bytes of a body on HTTP/1.
     received: AtomicU64,
-    /// Calls in progress on HTTP/2.
-    pub(super) calls: ConnectionCalls,
-    /// Bodies that have not arrived completely on HTTP/2.
-    pub(super) bodies: Bodies,
+    /// `None` on HTTP/1. Boxed, since most idle connections are of HTTP/1.
+    streams: Option<Box<ConnectionStreams>>,
     /// Headers that a poll reads on HTTP/2.
     pub(super) turn: PollTurn,
+    /// Whether the client of an HTTP/1 connection is still there.
+    pub(crate) client: ClientState,
     order: AtomicU8,
     parking: AtomicU8,
     waker: Mutex<Option<Waker>>,
@@ -90,9 +91,19 @@ pub struct ConnectionState {
     peer: OnceLock<ConnectionPeer>,
 }
 
+/// The streams of an HTTP/2 connection.
+pub struct ConnectionStreams {
+    /// Calls in progress.
+    pub(super) calls: ConnectionCalls,
+    /// Bodies that have not arrived completely.
+    pub(super) bodies: Bodies,
+}
+
 impl ConnectionState {
     pub fn new(wire: Wire, clock: &Arc<CoarseClock>, calls: &'static OpenCallLimit) -> Arc<Self> {
         let now = clock.now_ms();
+        let streams =
+            || ConnectionStreams { calls: ConnectionCalls::new(calls), bodies: Bodies::default() };
         Arc::new(Self {
             wire,
             clock: Arc::clone(clock),
@@ -100,9 +111,9 @@ impl ConnectionState {
             phase: AtomicU8::new(Phase::Idle as u8),
             since_ms: AtomicU64::new(now),
             received: AtomicU64::new(0),
-            calls: ConnectionCalls::new(calls),
-            bodies: Bodies::default(),
+            streams: (wire == Wire::Http2).then(|| Box::new(streams())),
             turn: PollTurn::default(),
+            client: ClientState::default(),
             order: AtomicU8::new(Order::None as u8),
             parking: AtomicU8::new(Parking::Active as u8),
             waker: Mutex::new(None),
@@ -237,8 +248,18 @@ impl ConnectionState {
         self.phase() == Phase::Streaming
     }
 
+    /// `None` on HTTP/1.
+    pub(super) fn streams(&self) -> Option<&ConnectionStreams> {
+        self.streams.as_deref()
+    }
+
+    /// Calls in progress on HTTP/2.
+    pub(super) fn open_calls(&self) -> usize {
+        self.streams().map_or(0, |streams| streams.calls.open())
+    }
+
     pub(super) fn call_ended(&self, call: CountedCall) {
-        if self.calls.end(call) {
+        if self.streams().is_some_and(|streams| streams.calls.end(call)) {
             self.since_ms.store(self.now_ms(), Relaxed);
         }
     }

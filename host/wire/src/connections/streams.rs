@@ -18,7 +18,7 @@ pub struct CountStreams<E> {
 
 impl<E: Executor<CountedStream<F>>, F> Executor<F> for CountStreams<E> {
     fn execute(&self, stream: F) {
-        let call = self.state.calls.take_begun();
+        let call = self.state.streams().and_then(|streams| streams.calls.take_begun());
         let _open = OpenStream { state: Arc::clone(&self.state), call };
         self.executor.execute(CountedStream { stream, _open });
     }

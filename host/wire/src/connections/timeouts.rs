@@ -86,8 +86,8 @@ impl Timeouts {
     /// What the connection has to do now. Bodies on HTTP/2 that exceed their timeout are ended
     /// here.
     pub fn judge(&self, state: &ConnectionState, now: u64) -> TimeoutVerdict {
-        if state.wire == Wire::Http2 {
-            state.bodies.expire(|waits| match waits {
+        if let Some(streams) = state.streams() {
+            streams.bodies.expire(|waits| match waits {
                 BodyWait::FirstMessage { since_ms } => passed(since_ms, self.first_message, now),
                 BodyWait::Body { since_ms, received } => self.body_is_late(since_ms, received, now),
             });
@@ -97,7 +97,7 @@ impl Timeouts {
             Phase::Handshake => passed(since, self.handshake, now),
             Phase::Head => passed(since, self.header, now),
             Phase::Body => self.body_is_late(since, state.received(), now),
-            Phase::Idle if state.calls.open() > 0 => false,
+            Phase::Idle if state.open_calls() > 0 => false,
             Phase::Idle | Phase::Responding | Phase::Blocked | Phase::StreamBlocked => {
                 passed(since, self.idle, now)
             }
@@ -166,7 +166,7 @@ pub fn eviction_reason(
     let age = now.saturating_sub(since);
     match state.phase() {
         _ if state.ordered() == Order::Close as u8 => None,
-        Phase::Idle if state.calls.open() == 0 && age > MIN_IDLE_MS => {
+        Phase::Idle if state.open_calls() == 0 && age > MIN_IDLE_MS => {
             Some((EvictionReason::Idle, since))
         }
         Phase::Handshake if age >= STALLED_HANDSHAKE_MS => {

@@ -122,10 +122,10 @@ fn http2_connection_with_streams_is_not_idle() {
     let late = 11 * SECOND;
     assert_eq!(timeouts().judge(&state, late), TimeoutVerdict::Last);
     assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), TimeoutVerdict::Close);
-    state.calls.begin(CallClass::Inference, 100).unwrap();
+    state.streams().unwrap().calls.begin(CallClass::Inference, 100).unwrap();
     assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), TimeoutVerdict::Keep);
     assert_eq!(eviction_reason(&state, Duration::ZERO, late), None);
-    state.call_ended(state.calls.take_begun().unwrap());
+    state.call_ended(state.streams().unwrap().calls.take_begun().unwrap());
     assert_eq!(eviction_reason(&state, Duration::ZERO, late), Some((EvictionReason::Idle, 0)));
 }
 
@@ -161,7 +161,7 @@ impl Wake for CountWakes {
 fn slow_http2_body_expires() {
     let state = ConnectionState::alone(Wire::Http2);
     state.head_arrived();
-    state.calls.begin(CallClass::Inference, 100).unwrap();
+    state.streams().unwrap().calls.begin(CallClass::Inference, 100).unwrap();
     let wakes = Arc::new(CountWakes::default());
     let waker = Waker::from(Arc::clone(&wakes));
     let [mut slow, mut fast, mut stream] = [(); 3].map(|()| BodyProgress::new(Arc::clone(&state)));
@@ -214,7 +214,7 @@ fn connection_ends_at_its_age() {
     let (http1, http2) = (ConnectionState::alone(Wire::Http1), ConnectionState::alone(Wire::Http2));
     http1.read(1);
     http2.head_arrived();
-    http2.calls.begin(CallClass::Inference, 100).unwrap();
+    http2.streams().unwrap().calls.begin(CallClass::Inference, 100).unwrap();
     let at = |seconds: u64| seconds * SECOND;
     for state in [&http1, &http2] {
         assert_eq!(timeouts.judge(state, at(59)), TimeoutVerdict::Keep);
