@@ -1,5 +1,6 @@
 //! `trtserver-counted`: the server, counting allocations and copies. A connection to the port
-//! printed after `listening counts` receives one line with the counts so far and is closed.
+//! printed after `listening counts` receives one line with the counts so far, and the bytes that are
+//! allocated now, and is closed.
 //!
 //! Counted are the allocations of all code linked into the server, and the bytes that memcpy and
 //! memmove move in pieces of [`LARGE`] or more, in the server and in its plugins. Not counted:
@@ -22,6 +23,8 @@ const LARGE: usize = 4 << 10;
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
 static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
+/// Allocated and not freed.
+static LIVE_BYTES: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
@@ -31,6 +34,11 @@ static ALLOCATOR: Counting = Counting;
 fn count(size: usize) {
     ALLOCATIONS.fetch_add(1, Relaxed);
     ALLOCATED_BYTES.fetch_add(size as u64, Relaxed);
+    LIVE_BYTES.fetch_add(size as u64, Relaxed);
+}
+
+fn count_freed(size: usize) {
+    LIVE_BYTES.fetch_sub(size as u64, Relaxed);
 }
 
 // SAFETY: all calls are forwarded unchanged to the system's allocator.
@@ -50,12 +58,14 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
+        count_freed(layout.size());
         // SAFETY: the caller upholds the contract of `realloc`, which is the same for the system's
         // allocator.
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        count_freed(layout.size());
         // SAFETY: the caller upholds the contract of `dealloc`, which is the same for the system's
         // allocator.
         unsafe { System.dealloc(old, layout) }
@@ -145,9 +155,9 @@ fn serve_counts() -> io::Result<()> {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // All are read before the response allocates.
-            let [n, bytes, copied] =
-                [&ALLOCATIONS, &ALLOCATED_BYTES, &COPIED_BYTES].map(|count| count.load(Relaxed));
-            let _ = writeln!(&stream, "{n} {bytes} {copied}");
+            let counts = [&ALLOCATIONS, &ALLOCATED_BYTES, &COPIED_BYTES, &LIVE_BYTES];
+            let [n, bytes, copied, live] = counts.map(|count| count.load(Relaxed));
+            let _ = writeln!(&stream, "{n} {bytes} {copied} {live}");
         }
     });
     Ok(())

@@ -1,6 +1,14 @@
 //! Ceilings for the cost of a request. `cargo xtask gate` shows the current figures,
 //! `cargo xtask gate --ceilings` prints a new table.
 
+use crate::measure::idle::{IdleCeiling, IdleWire};
+
+/// Bytes that an idle connection holds, of which hyper's and h2's buffers over gRPC are 28 KiB.
+pub const IDLE_CEILINGS: &[IdleCeiling] = &[
+    IdleCeiling { wire: IdleWire::Http, bytes: 2_000.0 },
+    IdleCeiling { wire: IdleWire::Grpc, bytes: 34_000.0 },
+];
+
 /// One row, per request; `NONE` is not judged.
 pub struct Ceiling {
     pub row: &'static str,

@@ -8,7 +8,7 @@ mod figures;
 mod measure;
 mod requests;
 
-use ceilings::{CEILINGS, Ceiling};
+use ceilings::{CEILINGS, Ceiling, IDLE_CEILINGS};
 use figures::Figures;
 use measure::instructions::Executed;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -27,13 +27,22 @@ fn main() -> ExitCode {
             }
         }
     }
+    let idle = measure::idle::measure(IDLE_CEILINGS);
     let figures = measure_all(CEILINGS);
     if print_ceilings {
         print!("{}", figures::as_source(CEILINGS, &figures));
         return ExitCode::SUCCESS;
     }
     print!("{}", figures::table(CEILINGS, &figures));
-    let (above, far_below) = figures::judge(CEILINGS, &figures);
+    let (mut above, far_below) = figures::judge(CEILINGS, &figures);
+    for (ceiling, bytes) in IDLE_CEILINGS.iter().zip(idle) {
+        let line = format!(
+            "an idle connection, {:?}: {bytes:.0} bytes, the ceiling is {:.0}",
+            ceiling.wire, ceiling.bytes
+        );
+        println!("{line}");
+        above.extend((bytes > ceiling.bytes).then_some(line));
+    }
     for line in &far_below {
         println!("lower it: {line}");
     }

@@ -36,24 +36,25 @@ fn one(server: &Running, row: &str) -> Counts {
         if bytes < 1 << 20 { (SMALL, SMALL_SERIES) } else { (LARGE, LARGE_SERIES) };
     let mut client = Client::connect(server, row);
     client.send(WARM_UP);
-    let mut lowest = [f64::INFINITY; 3];
+    let mut lowest = [f64::INFINITY; 4];
     for _ in 0..series {
         let before = so_far(server);
         client.send(times);
         let after = so_far(server);
         for (lowest, (after, before)) in lowest.iter_mut().zip(after.into_iter().zip(before)) {
-            *lowest = lowest.min((after - before) as f64 / f64::from(times));
+            *lowest = lowest.min(after.saturating_sub(before) as f64 / f64::from(times));
         }
     }
-    let [allocations, allocated, copied] = lowest;
+    let [allocations, allocated, copied, _] = lowest;
     Counts { allocations, allocated, copied }
 }
 
-fn so_far(server: &Running) -> [u64; 3] {
+/// Allocations, allocated and copied bytes so far, and the bytes that are allocated now.
+pub fn so_far(server: &Running) -> [u64; 4] {
     let address = server.listening("counts");
     let mut line = String::new();
     let read = TcpStream::connect(&address).and_then(|mut s| s.read_to_string(&mut line));
     read.unwrap_or_else(|e| panic!("no counts from {address}: {e}"));
     let mut numbers = line.split_whitespace().map_while(|word| word.parse().ok());
-    [(); 3].map(|()| numbers.next().unwrap_or_else(|| panic!("not three counts: {line:?}")))
+    [(); 4].map(|()| numbers.next().unwrap_or_else(|| panic!("not four counts: {line:?}")))
 }

@@ -1,6 +1,7 @@
-//! The three ways of counting, each with a server of its own.
+//! The ways of counting, each with a server of its own.
 
 pub mod counts; // allocations and copies, by the server itself
+pub mod idle; // bytes of idle connections, by the server itself
 pub mod instructions; // by callgrind
 pub mod syscalls; // by strace
 
