@@ -43,7 +43,8 @@ pub fn write(options: &Options, folder: &Path) -> Result<()> {
     add_sub(options, folder)
 }
 
-fn identity(folder: &Path) -> Result<()> {
+/// `identity` alone.
+pub fn identity(folder: &Path) -> Result<()> {
     model(folder, "identity", IDENTITY)
 }
 

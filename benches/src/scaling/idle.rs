@@ -3,7 +3,7 @@
 use super::{SMALL, allow, selected};
 use crate::Result;
 use crate::exchange::{Exchange, Wire};
-use crate::load;
+use crate::load::{self, Target};
 use crate::options::Options;
 use crate::pairs;
 use crate::process::{Process, cpu_time};
@@ -61,7 +61,7 @@ fn one(options: &Options, (frontend, number): (Frontend, usize)) -> Result<Vec<S
     pass(&with, options.pass)?;
     let (before, threads_before) = (with.memory("VmRSS")?, threads(&with)?);
     let silent = (0..number)
-        .map(|_| connect(&with, frontend, &exchanges))
+        .map(|_| open_connection(&with.target(), frontend, &exchanges))
         .collect::<Result<Vec<TcpStream>>>()?;
     std::thread::sleep(SETTLED);
     let threads = threads(&with)?;
@@ -99,12 +99,15 @@ fn threads(server: &Process) -> Result<usize> {
 }
 
 /// A connection in the state after use: HTTP after a request, gRPC after the settings exchange.
-fn connect(server: &Process, frontend: Frontend, exchanges: &[Exchange]) -> Result<TcpStream> {
-    let (address, bytes): (Option<SocketAddr>, &[u8]) = match frontend.wire() {
-        Wire::Http1 => (server.http, exchanges.first().map_or(&[], |first| &first.message)),
-        _ => (server.grpc, PREFACE),
+pub fn open_connection(
+    target: &Target,
+    frontend: Frontend,
+    exchanges: &[Exchange],
+) -> Result<TcpStream> {
+    let (address, bytes): (SocketAddr, &[u8]) = match frontend.wire() {
+        Wire::Http1 => (target.http()?, exchanges.first().map_or(&[], |first| &first.message)),
+        _ => (target.grpc()?, PREFACE),
     };
-    let address = address.ok_or("no port")?;
     let wrap = |e: std::io::Error| format!("{address}: {e}");
     let mut stream = TcpStream::connect(address).map_err(wrap)?;
     stream.set_read_timeout(Some(TIMEOUT)).map_err(wrap)?;

@@ -1,12 +1,14 @@
-//! Scaling with models, connections, instances and tensor sizes. Measured only with
+//! Scaling with models, their reloads, connections, instances and tensor sizes. Measured only with
 //! `--only scaling`, since it takes minutes.
 
+mod accepts; // new connections
 mod connections; // busy connections
 mod floor; // passes of server and floor
 mod growth_plot;
 mod idle; // idle connections
 mod instances; // instances of a model
 mod models; // loaded models
+mod reloads; // models that are reloaded while another serves
 mod shared_memory; // tensors in client shared memory
 mod sizes; // tensor sizes
 
@@ -38,15 +40,19 @@ pub fn measure(options: &Options, plot: &mut GrowthPlot) -> Result<Vec<Table>> {
     let mut connections = Table::new(connections::COLUMNS);
     let mut instances = Table::new(instances::COLUMNS);
     let mut idle = Table::new(idle::COLUMNS);
+    let mut accepts = Table::new(accepts::COLUMNS);
+    let mut reloads = Table::new(reloads::COLUMNS);
     let mut sizes = Table::new(sizes::COLUMNS);
     let mut shared = Table::new(shared_memory::COLUMNS);
     models::measure(options, &mut models, plot)?;
     connections::measure(options, &mut connections, plot)?;
     instances::measure(options, &mut instances, plot)?;
     idle::measure(options, &mut idle)?;
+    accepts::measure(options, &mut accepts)?;
+    reloads::measure(options, &mut reloads)?;
     sizes::measure(options, &mut sizes)?;
     shared_memory::measure(options, &mut shared)?;
-    Ok(vec![models, connections, instances, idle, sizes, shared])
+    Ok(vec![models, connections, instances, idle, accepts, reloads, sizes, shared])
 }
 
 /// The rows of each frontend with each value that `options` selects by name.
