@@ -169,6 +169,11 @@ impl ModelTable {
         model_id::resolve_step_id(ensemble, step, exists, named)
     }
 
+    /// Calls `visit` for each model, in no order. Copies nothing, other than [`ModelTable::all`].
+    pub(super) fn visit(&self, visit: impl FnMut(&Arc<Model>)) {
+        self.models.load().by_id.values().for_each(visit);
+    }
+
     /// All models, by id.
     pub fn all(&self) -> BTreeMap<String, Arc<Model>> {
         self.models.load().by_id.iter().map(|(k, v)| (k.clone(), Arc::clone(v))).collect()

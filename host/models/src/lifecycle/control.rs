@@ -333,7 +333,8 @@ impl ModelControl {
         let loaded = spawn_blocking(move || {
             // Other models serve meanwhile.
             let _low = LowPriority::begin();
-            this.load_model(&model, overrides, by_name)
+            let changed = this.load_model(&model, overrides, by_name)?;
+            Ok(if changed { this.list_dependent_ensembles(&model) } else { Vec::new() })
         })
         .await;
         if loaded.is_err() {
@@ -344,11 +345,7 @@ impl ModelControl {
             tracing::error!("failed to load '{name}': {e}");
         }
         drop((lock, permit));
-        let changed = loaded?;
-        if changed {
-            self.reopen_dependent_ensembles(&name).await?;
-        }
-        Ok(())
+        self.reopen_ensembles(loaded?).await
     }
 
     /// Runs `change` in a task of its own, so that it ends even if the caller is cancelled.

@@ -81,21 +81,22 @@ impl ModelControl {
         steps.map(|step| self.repositories.resolve_step(id, &step.model)).collect()
     }
 
-    /// Reopens all loaded ensembles that have `name` as a step, directly or through other
-    /// ensembles: its tensors may have changed.
-    pub(super) async fn reopen_dependent_ensembles(
+    /// Reopens these ensembles, which have a step whose tensors may have changed, and all loaded
+    /// ones of which they are a step in turn.
+    pub(super) async fn reopen_ensembles(
         self: &Arc<Self>,
-        name: &str,
+        mut pending: Vec<String>,
     ) -> Result<(), LoadError> {
-        let (mut pending, mut seen) = (vec![name.to_owned()], BTreeSet::new());
-        while let Some(step) = pending.pop() {
-            for ensemble in self.list_dependent_ensembles(&step) {
-                if seen.insert(ensemble.clone()) {
-                    let _lock = self.locks.lock(&ensemble).await;
-                    let (this, name) = (Arc::clone(self), ensemble.clone());
-                    run_blocking(move || this.reopen(&name)).await?;
-                    pending.push(ensemble);
-                }
+        let mut seen = BTreeSet::new();
+        while let Some(ensemble) = pending.pop() {
+            if seen.insert(ensemble.clone()) {
+                let _lock = self.locks.lock(&ensemble).await;
+                let this = Arc::clone(self);
+                let reopen = move || {
+                    this.reopen(&ensemble);
+                    this.list_dependent_ensembles(&ensemble)
+                };
+                pending.extend(run_blocking(reopen).await?);
             }
         }
         Ok(())
@@ -149,15 +150,22 @@ impl ModelControl {
         only_step && self.list_dependent_ensembles(name).is_empty()
     }
 
-    /// Loaded ensembles that have `name` as a step.
-    fn list_dependent_ensembles(&self, name: &str) -> Vec<String> {
-        let models = self.models.all().into_iter();
-        let has = |model: &Model| {
-            let ensemble = model.load_info.ensemble.as_ref();
-            let is_it = |step: &String| self.models.resolve_step(&model.id, step) == name;
-            let has = |e: &Arc<EnsembleBuilder>| e.step_models().iter().any(is_it);
-            model.should_serve() && ensemble.is_some_and(has)
+    /// Loaded ensembles that have `name` as a step. Looks at all models: not to be called on a
+    /// network thread.
+    pub(super) fn list_dependent_ensembles(&self, name: &str) -> Vec<String> {
+        let mut ensembles = BTreeMap::new();
+        self.models.visit(|model| {
+            if let Some(ensemble) = &model.load_info.ensemble
+                && model.should_serve()
+            {
+                ensembles.insert(model.id.to_string(), Arc::clone(ensemble));
+            }
+        });
+        let has = |id: &String, ensemble: &mut Arc<EnsembleBuilder>| {
+            let is_it = |step: &String| self.models.resolve_step(id, step) == name;
+            ensemble.step_models().iter().any(is_it)
         };
-        models.filter(|(_, model)| has(model)).map(|(name, _)| name).collect()
+        ensembles.retain(has);
+        ensembles.into_keys().collect()
     }
 }

@@ -146,10 +146,10 @@ impl ModelControl {
         mut prepared: PreparedModel,
         old: Option<&Model>,
     ) -> Result<(), LoadError> {
-        let max =
-            |model: &Arc<Model>| model.is_loaded() && model.priority() == InstancePriority::Max;
-        let in_use =
-            prepared.priority() == InstancePriority::Max || self.models.all().values().any(max);
+        let mut in_use = prepared.priority() == InstancePriority::Max;
+        self.models.visit(|model| {
+            in_use |= model.priority() == InstancePriority::Max && model.is_loaded();
+        });
         prepared.set_max_priority_in_use(in_use);
         let is_ensemble = prepared.step_models().is_some();
         let _ensembles = is_ensemble.then(|| self.ensembles.lock());
