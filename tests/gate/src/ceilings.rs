@@ -3,9 +3,9 @@
 
 use crate::measure::idle::{IdleCeiling, IdleWire};
 
-/// Bytes that an idle connection holds, of which hyper's and h2's buffers over gRPC are 28 KiB.
+/// Bytes that an idle connection holds, of which the buffers of h2 are 28 KiB over gRPC.
 pub const IDLE_CEILINGS: &[IdleCeiling] = &[
-    IdleCeiling { wire: IdleWire::Http, bytes: 2_000.0 },
+    IdleCeiling { wire: IdleWire::Http, bytes: 1_000.0 },
     IdleCeiling { wire: IdleWire::Grpc, bytes: 34_000.0 },
 ];
 

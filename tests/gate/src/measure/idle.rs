@@ -89,6 +89,6 @@ fn open_used(server: &Running, wire: IdleWire, count: usize) -> Vec<TcpStream> {
             _ => Ok(stream),
         }
     };
-    let opened = std::iter::repeat_with(open).take(count).collect();
-    opened.unwrap_or_else(|e: std::io::Error| panic!("cannot use {address}: {e}"))
+    let opened: std::io::Result<_> = std::iter::repeat_with(open).take(count).collect();
+    opened.unwrap_or_else(|e| panic!("cannot use {address}: {e}"))
 }
