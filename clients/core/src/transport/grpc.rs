@@ -134,9 +134,14 @@ impl ClientTransport {
         let asked = || self.asked_grpc(rpc.path);
         let responding = within_deadline(rpc.deadline, http2.open(request)).await;
         let responding = responding.map_err(|e| e.with_asked(asked))?;
-        let sender =
-            RpcSender { messages: sender, backlog, compression: rpc.compression, asked: asked() };
+        let sender = RpcSender {
+            messages: sender,
+            backlog: backlog.clone(),
+            compression: rpc.compression,
+            asked: asked(),
+        };
         let receiver = RpcReceiver {
+            backlog,
             transport: self.clone(),
             asked: asked(),
             state: StreamState::Opening(responding),
@@ -396,6 +401,7 @@ impl GrpcReader {
 /// Sends the messages of a stream. Dropping it ends the requests; outstanding responses still come.
 pub(crate) struct RpcSender {
     messages: mpsc::UnboundedSender<VecDeque<Bytes>>,
+    /// Closed when the stream has ended.
     backlog: Arc<Semaphore>,
     compression: Option<Compression>,
     asked: String,
@@ -410,6 +416,10 @@ impl RpcSender {
             Error::new(Kind::Connection, "Stream has been closed.")
                 .with_asked(|| self.asked.clone())
         };
+        // A message would be accepted until the connection's task knows of the end.
+        if self.backlog.is_closed() {
+            return Err(closed());
+        }
         self.messages.send(message).map_err(|_| closed())?;
         tokio::select! {
             permit = self.backlog.acquire() => permit.map_err(|_| closed())?.forget(),
@@ -421,6 +431,8 @@ impl RpcSender {
 
 /// Receives the messages of a stream. Dropping it cancels the stream.
 pub(crate) struct RpcReceiver {
+    /// That of the sender.
+    backlog: Arc<Semaphore>,
     transport: Arc<ClientTransport>,
     asked: String,
     state: StreamState,
@@ -442,6 +454,7 @@ impl RpcReceiver {
         let result = self.advance().await;
         if !matches!(result, Ok(Some(_))) {
             self.state = StreamState::Ended;
+            self.backlog.close();
         }
         result.map_err(|e| {
             self.transport.forget_broken(&e);
