@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use trtserver_base::timer::DeadlineTimer;
 use trtserver_request::testing::{request_for, signature};
@@ -101,14 +101,16 @@ fn requests_of_the_tasks_that_are_ready_are_one_batch() {
     let runtime = runtime(&Arc::default());
     let (queue, batches) = idle_queue();
     wait_until_inline(&runtime, &queue, &batches);
-    // A thread that the system suspends in between executes earlier.
-    let mut most = 0;
-    for _ in 0..100 {
+    // A thread that takes 200 microseconds for the five executes earlier: on a slow machine, or if
+    // the system suspends it.
+    let (mut most, begin) = (0, Instant::now());
+    while begin.elapsed() < LONG {
+        let requests = [(); 5].map(|()| request_for(&signature(&[2], 8), "request", 1).0);
         let queue = Arc::clone(&queue);
         runtime.spawn(async move {
-            for _ in 0..5 {
+            for request in requests {
                 let queue = Arc::clone(&queue);
-                tokio::spawn(async move { submit(&queue) });
+                tokio::spawn(async move { queue.submit(request) });
             }
         });
         let mut left = 5;
