@@ -1,7 +1,6 @@
 //! Ensembles under model control: the models of their steps are loaded first, and an ensemble is
 //! reopened after the model of a step was reloaded.
 
-use super::super::ensemble::EnsembleBuilder;
 use super::super::{Model, ensemble};
 use super::control::run_blocking;
 use super::{LoadError, ModelControl};
@@ -153,19 +152,16 @@ impl ModelControl {
     /// Loaded ensembles that have `name` as a step. Looks at all models: not to be called on a
     /// network thread.
     pub(super) fn list_dependent_ensembles(&self, name: &str) -> Vec<String> {
-        let mut ensembles = BTreeMap::new();
+        let mut ensembles = BTreeSet::new();
         self.models.visit(|model| {
+            let is_it = |step: &String| self.models.resolve_step(&model.id, step) == name;
             if let Some(ensemble) = &model.load_info.ensemble
                 && model.should_serve()
+                && ensemble.step_models().iter().any(is_it)
             {
-                ensembles.insert(model.id.to_string(), Arc::clone(ensemble));
+                ensembles.insert(model.id.to_string());
             }
         });
-        let has = |id: &String, ensemble: &mut Arc<EnsembleBuilder>| {
-            let is_it = |step: &String| self.models.resolve_step(id, step) == name;
-            ensemble.step_models().iter().any(is_it)
-        };
-        ensembles.retain(has);
-        ensembles.into_keys().collect()
+        ensembles.into_iter().collect()
     }
 }
