@@ -188,7 +188,8 @@ pub fn steps(model: &'static str, id: u64, steps: u64) -> Vec<Exchange> {
     let work = Work::Row(model);
     let step = |number| {
         let (inputs, outputs) = work.tensors(number as usize % VARIANTS);
-        let raw = |tensors: &Tensors| tensors.iter().map(|(_, values)| bytes_of(values)).collect();
+        let raw =
+            |tensors: &Tensors| tensors.iter().map(|(_, values)| bytes_of_floats(values)).collect();
         let mut request = v2_request(work, &inputs, &outputs, raw(&inputs));
         let mut set = |name: &str, value| {
             let value = InferParameter { parameter_choice: Some(value) };
@@ -222,7 +223,8 @@ pub fn floor_exchanges(frontend: Frontend, work: Work) -> Vec<Exchange> {
 
 fn exchange(frontend: Frontend, work: Work, variant: usize) -> Exchange {
     let (inputs, outputs) = work.tensors(variant);
-    let raw = |tensors: &Tensors| tensors.iter().map(|(_, values)| bytes_of(values)).collect();
+    let raw =
+        |tensors: &Tensors| tensors.iter().map(|(_, values)| bytes_of_floats(values)).collect();
     let (raw_in, raw_out): (Vec<Bytes>, Vec<Bytes>) = (raw(&inputs), raw(&outputs));
     let model = work.model();
     let v2_path = format!("/v2/models/{model}/infer");
@@ -268,7 +270,8 @@ fn exchange(frontend: Frontend, work: Work, variant: usize) -> Exchange {
     }
 }
 
-fn bytes_of(values: &[f32]) -> Bytes {
+/// The bytes of a raw tensor.
+pub fn bytes_of_floats(values: &[f32]) -> Bytes {
     // Quick in a debug build, too, where the tests make tensors of 16 MiB.
     let mut bytes = vec![0; 4 * values.len()];
     for (to, value) in bytes.chunks_exact_mut(4).zip(values) {
@@ -347,7 +350,7 @@ fn v2_json(
 /// The first variant, with one raw entry for each input.
 pub fn v2_message(work: Work) -> v2::ModelInferRequest {
     let (inputs, outputs) = work.tensors(0);
-    let raw = inputs.iter().map(|(_, values)| bytes_of(values)).collect();
+    let raw = inputs.iter().map(|(_, values)| bytes_of_floats(values)).collect();
     v2_request(work, &inputs, &outputs, raw)
 }
 

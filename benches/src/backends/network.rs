@@ -4,6 +4,7 @@
 use super::bare::BareTarget;
 use crate::Result;
 use crate::options::Options;
+use crate::requests::bytes_of_floats;
 use crate::table::Table;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -33,11 +34,9 @@ impl NetworkRow {
 
     /// Numbers between 0 and 1.
     pub fn data(&self) -> Bytes {
-        let values = self.input.1.iter().product::<i64>() as usize;
-        (0..values)
-            .flat_map(|at| ((at % 17) as f32 / 17.0).to_le_bytes())
-            .collect::<Vec<u8>>()
-            .into()
+        let count = self.input.1.iter().product::<i64>() as usize;
+        let values: Vec<f32> = (0..count).map(|at| (at % 17) as f32 / 17.0).collect();
+        bytes_of_floats(&values)
     }
 
     /// Its first dimension is `rows` in the configuration.

@@ -47,7 +47,7 @@ const REST: Duration = Duration::from_millis(300);
 /// Niceness of the clients of the load API, which share the cores with the load.
 const CLIENT_NICE: i32 = 10;
 
-/// Who has the models reloaded.
+/// What reloads the models.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reloader {
     /// So many clients of the load API, each with one model at a time.
@@ -208,12 +208,12 @@ impl ReloadingServer {
 
     /// Waits until each hundredth model has been loaded with this change.
     fn await_change(&self, change: usize) -> Result<()> {
-        let limit = Instant::now() + 10 * PASS;
+        let (limit, expected) = (Instant::now() + 10 * PASS, change.to_string());
         for model in (0..RELOADED).step_by(100).chain([RELOADED - 1]) {
             loop {
                 let config = status::get(self.address, &format!("/v2/models/m{model}/config"))?;
                 let value = config.pointer("/parameters/change/string_value");
-                if value.and_then(|value| value.as_str()) == Some(&change.to_string()) {
+                if value.and_then(|value| value.as_str()) == Some(&*expected) {
                     break;
                 }
                 if Instant::now() > limit {
