@@ -16,7 +16,7 @@ const BLOCK: usize = 8 << 10;
 
 #[derive(Default)]
 struct ThreadBlocks {
-    /// Pieces are taken of this one.
+    /// Pieces are taken from this one.
     current: BytesMut,
     previous: BytesMut,
 }
