@@ -74,7 +74,6 @@ use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Telemetry;
-use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use trtserver_base::error::{Error, Result};
@@ -91,8 +90,9 @@ use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
 use trtserver_wire::bind::{BoundListener, SocketFile};
 use trtserver_wire::context::FrontendContext;
+use trtserver_wire::decode_workers;
+use trtserver_wire::threads::{self, RuntimeHandles, ServerRuntimes};
 use trtserver_wire::tls::TlsListeners;
-use trtserver_wire::{decode_workers, threads};
 
 /// Threads beside those of the network and of decoding: health, timer, memory that is given back,
 /// the load at start and its progress.
@@ -105,7 +105,9 @@ pub fn run_server(settings: ServerSettings, log: LogControl, launcher: Arc<Proce
     let threads = StartThreads {
         net: threads::network_threads(),
         net_stack: DEFAULT_STACK,
-        others: decode_workers::worker_count(settings.decode_thread_count) + OTHER_THREADS,
+        others: decode_workers::worker_count(settings.decode_thread_count)
+            + threads::heavy_threads()
+            + OTHER_THREADS,
     };
     if let Err(e) = check_start_resources(threads) {
         tracing::error!("{e}");
@@ -118,19 +120,17 @@ pub fn run_server(settings: ServerSettings, log: LogControl, launcher: Arc<Proce
             return 1;
         }
     };
-    let runtimes = threads::create_runtime(DEFAULT_STACK)
-        .and_then(|runtime| Ok((runtime, threads::health_runtime()?)));
-    let (runtime, health) = match runtimes {
+    let runtimes = match ServerRuntimes::start(DEFAULT_STACK) {
         Ok(runtimes) => runtimes,
         Err(e) => {
             tracing::error!("cannot start the network threads: {e}");
             return 1;
         }
     };
-    let code = match Server::start(host, settings, log, (&runtime, &health)) {
+    let code = match Server::start(host, settings, log, &runtimes) {
         Ok(server) => {
             let context = Arc::clone(&server.context);
-            let code = runtime.block_on(server.serve());
+            let code = runtimes.network.block_on(server.serve());
             context.models.remove_copies();
             context.tracer.stop();
             code
@@ -140,9 +140,7 @@ pub fn run_server(settings: ServerSettings, log: LogControl, launcher: Arc<Proce
             1
         }
     };
-    // Blocking tasks that have not ended after the drain must not delay the exit.
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    health.shutdown_background();
+    runtimes.shut_down();
     code
 }
 
@@ -160,8 +158,7 @@ struct Server {
     host: Arc<Host>,
     context: Arc<FrontendContext>,
     connections: ListenerConnections,
-    /// For requests, and for health and metrics.
-    runtimes: (Handle, Handle),
+    runtimes: RuntimeHandles,
     /// `None` without metrics.
     page: Option<Arc<MetricsPage>>,
     /// Listeners that open when the models are loaded (`--listen-when-ready`).
@@ -197,7 +194,7 @@ impl Server {
         host: Host,
         settings: ServerSettings,
         log: LogControl,
-        (runtime, health_runtime): (&Runtime, &Runtime),
+        runtimes: &ServerRuntimes,
     ) -> Result<Self> {
         start_lines::log_initializing(&settings);
         let removed = shared_objects::remove_leftovers();
@@ -229,9 +226,9 @@ impl Server {
             caller: None,
             client: None,
         });
-        serve_nested(NestedModels::new(&context, runtime.handle()));
+        serve_nested(NestedModels::new(&context, runtimes.network.handle()));
         let (stop, _) = watch::channel(false);
-        let _guard = runtime.enter();
+        let _guard = runtimes.network.enter();
         let connections = ListenerConnections::new(&settings, host.open_calls);
         context.status.set_connections(connections.counts());
         if !settings.ui {
@@ -243,14 +240,14 @@ impl Server {
         if !tls.stats().is_empty() {
             let asked = Arc::<Notify>::default();
             let interval = settings.tls.reload_interval;
-            health_runtime.spawn(reloader.run(interval, Arc::clone(&asked)));
+            runtimes.health.spawn(reloader.run(interval, Arc::clone(&asked)));
             reloads.push(FileReload { what: "the files of TLS are", asked });
         }
         let (stats, clients) = (access.stats, access.clients);
         if let (Some(reloader), Some(gate)) = (access.reloader, access.gate) {
             let asked = Arc::<Notify>::default();
             let interval = settings.access.reload_interval;
-            health_runtime.spawn(reloader.run(gate.rules, interval, Arc::clone(&asked)));
+            runtimes.health.spawn(reloader.run(gate.rules, interval, Arc::clone(&asked)));
             reloads.push(FileReload { what: "the auth file is", asked });
         }
         let page = settings.allow_metrics.then(|| {
@@ -270,7 +267,7 @@ impl Server {
             page,
             context,
             connections,
-            runtimes: (runtime.handle().clone(), health_runtime.handle().clone()),
+            runtimes: runtimes.handles(),
             waiting: None,
             stop,
             tasks,
@@ -309,13 +306,13 @@ impl Server {
     }
 
     fn serve_listener(&mut self, sockets: Vec<BoundListener>, name: &str, listener: &Listener) {
-        let (requests, probes) = &self.runtimes;
+        let RuntimeHandles { network, heavy, health } = &self.runtimes;
         let (runtime, connections) = match listener {
-            Listener::Http(_) | Listener::Grpc => (requests, &self.connections.requests),
+            Listener::Http(_) | Listener::Grpc => (network, &self.connections.requests),
             Listener::Health | Listener::Control | Listener::ControlGrpc => {
-                (probes, &self.connections.health)
+                (health, &self.connections.health)
             }
-            Listener::Metrics(_) => (probes, &self.connections.metrics),
+            Listener::Metrics(_) => (health, &self.connections.metrics),
         };
         for mut bound in sockets {
             if matches!(listener, Listener::Grpc) {
@@ -328,7 +325,8 @@ impl Server {
             let (connections, stop) = (Arc::clone(connections), self.stop.subscribe());
             let tls = self.tls.endpoint(listener.name());
             let log = self.telemetry.access_log.clone();
-            let task = listener.serve(bound, context, connections, (tls, log), stop);
+            let heavy = heavy.clone();
+            let task = listener.serve(bound, context, connections, (tls, log), heavy, stop);
             self.tasks.push(runtime.spawn(task));
         }
     }

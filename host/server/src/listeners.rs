@@ -6,6 +6,7 @@ use crate::router::{HttpRouter, HttpRoutes};
 use crate::{cross_origin, router};
 use std::io::Write;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use trtserver_base::error::Result;
 use trtserver_config::{ControlAddress, ServerSettings};
@@ -47,13 +48,14 @@ impl Listener {
     }
 
     /// Serves until `stop` turns true. `connections` are those of this listener, and of others that
-    /// share their limit.
+    /// share their limit; heavy ones of gRPC are polled by the runtime `heavy`.
     pub async fn serve(
         self,
         bound: BoundListener,
         context: Arc<FrontendContext>,
         connections: Arc<Connections>,
         (tls, access_log): (Option<Arc<TlsEndpoint>>, Option<Arc<AccessLog>>),
+        heavy: Handle,
         stop: watch::Receiver<bool>,
     ) {
         let settings = context.settings.connections;
@@ -75,8 +77,8 @@ impl Listener {
         /// The service of a handler.
         macro_rules! serve {
             ($handler:expr) => {{
-                let service =
-                    ListenerService { protocol, handler: $handler, limits, tls, access_log };
+                let handler = $handler;
+                let service = ListenerService { protocol, handler, limits, tls, access_log, heavy };
                 serve_connections(bound, service, connections, stop).await
             }};
         }

@@ -8,8 +8,8 @@ use std::io;
 use std::sync::{Arc, Barrier};
 use std::thread::{self, JoinHandle};
 
-/// Files of both runtimes, with their pipes for signals.
-const FILES: usize = 12;
+/// Files of the runtimes, with their pipes for signals.
+const FILES: usize = 16;
 /// Address space for backends and the first requests.
 const SPACE: usize = 64 << 20;
 /// Stack of threads that ask for no other.

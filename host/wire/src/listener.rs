@@ -4,8 +4,8 @@
 use super::access_log::{self, ConnectionAccess};
 use super::bind::BoundListener;
 use super::connections::{
-    CLOSED_BY_ORDER, ConnectionEntry, ConnectionPeer, ConnectionState, Connections, CountStreams,
-    GuardedConnection, ParkingConnection, PeerAddress, PrefaceWatch, Wire,
+    ConnectionEntry, ConnectionPeer, ConnectionState, Connections, CountStreams, GuardedConnection,
+    MovingConnection, ParkingConnection, PeerAddress, PrefaceWatch, Wire,
 };
 use super::disconnect::DisconnectWatch;
 use super::grpc::first_poll::{self, NewStreams};
@@ -30,10 +30,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::heap;
 use trtserver_config::UnreadLimits;
 use trtserver_telemetry::access_log::AccessLog;
 
@@ -108,6 +108,8 @@ pub struct ListenerService<H> {
     pub tls: Option<Arc<TlsEndpoint>>,
     /// `None`: its requests are not in the access log.
     pub access_log: Option<Arc<AccessLog>>,
+    /// The runtime of heavy connections ([`MovingConnection`]).
+    pub heavy: Handle,
 }
 
 /// Serves the requests of a listener.
@@ -228,6 +230,7 @@ fn serve_stream<H: Handler>(
         }
         Protocol::Http2 { ping } => {
             let state = Arc::clone(entry.state());
+            let guarded = Arc::clone(&state);
             let io = PrefaceWatch::new(stream, Arc::clone(&state));
             let new_streams = NewStreams::default();
             let executor =
@@ -249,14 +252,7 @@ fn serve_stream<H: Handler>(
                 .serve_connection(TokioIo::new(io), http2_service(&service, state));
             let connection = Box::pin(GuardedConnection::new(connection, entry));
             let connection = first_poll::FirstPollConnection::new(connection, new_streams);
-            Task::spawn(async move {
-                match connection.await {
-                    Some(Ok(())) => {}
-                    Some(Err(e)) => tracing::debug!("gRPC connection ended: {e}"),
-                    None => tracing::debug!("gRPC connection ended: {CLOSED_BY_ORDER}"),
-                }
-                heap::trim_soon();
-            });
+            Task::spawn(MovingConnection::new(connection, guarded, service.heavy.clone()));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The network threads: one tokio runtime for the sockets of requests, whose threads may run
-//! instances inline, and one thread for the sockets of health and metrics, which nothing else may
-//! occupy.
+//! instances inline, one for heavy connections, and one thread for the sockets of health and
+//! metrics, which nothing else may occupy.
 
 use super::grpc::first_poll::{self, FirstPolls};
 use super::postponed_runs::{self, PostponedRuns};
 use super::yields;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use trtserver_scheduler::inline::InlinePermits;
 
@@ -15,18 +16,61 @@ use trtserver_scheduler::inline::InlinePermits;
 /// after fewer polls anyway, since it finds no more tasks.
 const POLLS_PER_LOOK: u32 = 16;
 
-/// A runtime with one thread for the health and metrics listeners.
-///
-/// # Errors
-/// The system starts no thread.
-pub fn health_runtime() -> Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(1).enable_all().thread_name("health").build()
+/// The runtimes of a server.
+pub struct ServerRuntimes {
+    /// For requests.
+    pub network: Runtime,
+    /// For heavy connections (`connections/heavy.rs`). It has half as many threads.
+    pub heavy: Runtime,
+    /// For the health and metrics listeners. It has one thread.
+    pub health: Runtime,
 }
 
-/// How many threads the runtime of [`create_runtime`] has.
+impl ServerRuntimes {
+    /// `stack`: bytes of stack of each network thread, which models executed inline may use.
+    ///
+    /// # Errors
+    /// The system starts no threads.
+    pub fn start(stack: usize) -> Result<Self> {
+        let plain = |threads: usize, name: &str| {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(threads).enable_all().thread_name(name).build()
+        };
+        let heavy = plain(heavy_threads(), "net-heavy")?;
+        Ok(Self { network: create_network_runtime(stack)?, heavy, health: plain(1, "health")? })
+    }
+
+    pub fn handles(&self) -> RuntimeHandles {
+        let [network, heavy, health] =
+            [&self.network, &self.heavy, &self.health].map(|runtime| runtime.handle().clone());
+        RuntimeHandles { network, heavy, health }
+    }
+
+    /// Gives blocking tasks a little time: those that have not ended after the drain must not delay
+    /// the exit.
+    pub fn shut_down(self) {
+        self.network.shutdown_timeout(Duration::from_millis(100));
+        self.heavy.shutdown_background();
+        self.health.shutdown_background();
+    }
+}
+
+/// Handles of [`ServerRuntimes`].
+pub struct RuntimeHandles {
+    pub network: Handle,
+    pub heavy: Handle,
+    pub health: Handle,
+}
+
+/// How many threads [`ServerRuntimes::network`] has.
 pub fn network_threads() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     processors.max(2)
+}
+
+/// How many threads [`ServerRuntimes::heavy`] has.
+pub fn heavy_threads() -> usize {
+    network_threads() / 2
 }
 
 /// A runtime with one thread for each processor that the process may use, at least two. `stack`:
@@ -34,7 +78,7 @@ pub fn network_threads() -> usize {
 ///
 /// # Errors
 /// The system starts no threads.
-pub fn create_runtime(stack: usize) -> Result<Runtime> {
+fn create_network_runtime(stack: usize) -> Result<Runtime> {
     let threads = network_threads();
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
     let handle = Arc::clone(&runtime);

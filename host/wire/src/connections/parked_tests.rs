@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use trtserver_base::budget::OpenCallLimit;
@@ -57,8 +58,8 @@ impl PathServer {
                 UnreadLimits { per_stream: 1 << 20, per_connection: 1 << 20, timeout: LONG };
             let limits = ConnectionLimits { tcp_keepalive: None, unread };
             let protocol = Protocol::Http1;
-            let service =
-                ListenerService { protocol, handler, limits, tls: None, access_log: None };
+            let (tls, access_log, heavy) = (None, None, Handle::current());
+            let service = ListenerService { protocol, handler, limits, tls, access_log, heavy };
             let served =
                 serve_connections(listener, service, Arc::clone(&connections), stopped.clone());
             tokio::spawn(async move { served.await.unwrap() })

@@ -6,16 +6,21 @@
 //! client sends a few bytes for each. So a poll that has read many headers reads nothing more. The
 //! connection is polled again after the other tasks of its thread, and after the sockets of all
 //! connections were looked at, and then reads less at a time. Tensors are not limited: their bytes
-//! are only copied.
+//! are only copied. A connection with many such polls is heavy ([`super::heavy`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// What one poll may read, in the unit of [`HeaderCost`].
-const TURN_COST: u32 = 256;
+pub const TURN_COST: u32 = 256;
 /// Bytes of a frame that cost as much as the frame itself.
 const BYTES_PER_COST: usize = 64;
 /// Bytes that are read at once after a poll that read as much as it may.
 pub const SHORT_READ: usize = 2 << 10;
+/// A connection is heavy after this many polls that read as much as they may, less those that read
+/// something and less than that.
+pub const HEAVY_POLLS: u32 = 4;
+/// Polls that are counted: a heavy connection is light again after as many that read less.
+const MAX_COUNTED_POLLS: u32 = 64;
 
 const PREFACE: usize = 24;
 const FRAME_HEAD: usize = 9;
@@ -26,6 +31,9 @@ const DATA: u8 = 0;
 pub struct PollTurn {
     cost: AtomicU32,
     reads_less: AtomicBool,
+    /// Polls that read as much as they may, less those that read something and less than that.
+    full_polls: AtomicU32,
+    heavy: AtomicBool,
 }
 
 impl PollTurn {
@@ -35,7 +43,25 @@ impl PollTurn {
         if cost > 0 {
             self.cost.store(0, Relaxed);
             self.reads_less.store(cost >= TURN_COST, Relaxed);
+            self.count_poll(cost >= TURN_COST);
         }
+    }
+
+    fn count_poll(&self, full: bool) {
+        let counted = self.full_polls.load(Relaxed);
+        if !full && counted == 0 {
+            return;
+        }
+        let counted = if full { (counted + 1).min(MAX_COUNTED_POLLS) } else { counted - 1 };
+        self.full_polls.store(counted, Relaxed);
+        if counted == 0 || counted == HEAVY_POLLS && full {
+            self.heavy.store(counted > 0, Relaxed);
+        }
+    }
+
+    /// The connection's headers take much of its thread's time.
+    pub fn is_heavy(&self) -> bool {
+        self.heavy.load(Relaxed)
     }
 
     /// Frames were read.
