@@ -11,14 +11,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// What one poll may read, in the unit of [`HeaderCost`].
-pub const TURN_COST: u32 = 256;
+pub const TURN_COST: u32 = 128;
 /// Bytes of a frame that cost as much as the frame itself.
 const BYTES_PER_COST: usize = 64;
 /// Bytes that are read at once after a poll that read as much as it may.
 pub const SHORT_READ: usize = 2 << 10;
 /// A connection is heavy after this many polls that read as much as they may, less those that read
 /// something and less than that.
-pub const HEAVY_POLLS: u32 = 4;
+pub const HEAVY_POLLS: u32 = 2;
 /// Polls that are counted: a heavy connection is light again after as many that read less.
 const MAX_COUNTED_POLLS: u32 = 64;
 
