@@ -72,7 +72,6 @@ use service_socket::ServiceSocket;
 use signals::{FileReload, Signals, TERMINATE};
 use start_resources::{StartThreads, check_start_resources};
 use std::sync::Arc;
-use std::time::Duration;
 use telemetry::Telemetry;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;

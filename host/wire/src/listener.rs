@@ -4,8 +4,8 @@
 use super::access_log::{self, ConnectionAccess};
 use super::bind::BoundListener;
 use super::connections::{
-    ConnectionEntry, ConnectionPeer, ConnectionState, Connections, CountStreams, GuardedConnection,
-    MovingConnection, ParkingConnection, PeerAddress, PrefaceWatch, Wire,
+    CLOSED_BY_ORDER, ConnectionEntry, ConnectionPeer, ConnectionState, Connections, CountStreams,
+    GuardedConnection, MovingConnection, ParkingConnection, PeerAddress, PrefaceWatch, Wire,
 };
 use super::disconnect::DisconnectWatch;
 use super::grpc::first_poll::{self, NewStreams};
@@ -34,6 +34,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::heap;
 use trtserver_config::UnreadLimits;
 use trtserver_telemetry::access_log::AccessLog;
 
@@ -223,10 +224,13 @@ fn serve_stream<H: Handler>(
 ) {
     let certificate_names = stream.certificate_names();
     entry.state().set_peer(ConnectionPeer { address, certificate_names });
+    let heavy = service.heavy.clone();
     match service.protocol {
         Protocol::Http1 => {
             let make_service = move |watch| http1_service(&service, watch);
-            Task::spawn(ParkingConnection::new(stream, make_service, entry));
+            let state = Arc::clone(entry.state());
+            let connection = ParkingConnection::new(stream, make_service, entry);
+            Task::spawn(MovingConnection::new(connection, state, heavy));
         }
         Protocol::Http2 { ping } => {
             let state = Arc::clone(entry.state());
@@ -252,7 +256,15 @@ fn serve_stream<H: Handler>(
                 .serve_connection(TokioIo::new(io), http2_service(&service, state));
             let connection = Box::pin(GuardedConnection::new(connection, entry));
             let connection = first_poll::FirstPollConnection::new(connection, new_streams);
-            Task::spawn(MovingConnection::new(connection, guarded, service.heavy.clone()));
+            let connection = Box::pin(async move {
+                match connection.await {
+                    Some(Ok(())) => {}
+                    Some(Err(e)) => tracing::debug!("gRPC connection ended: {e}"),
+                    None => tracing::debug!("gRPC connection ended: {CLOSED_BY_ORDER}"),
+                }
+                heap::trim_soon();
+            });
+            Task::spawn(MovingConnection::new(connection, guarded, heavy));
         }
     }
 }

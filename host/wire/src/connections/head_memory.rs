@@ -28,6 +28,9 @@ impl HeadMemory {
         state.read(count);
         if state.phase() == Phase::Head {
             self.bytes = if began { self.bytes + count } else { count };
+            if began {
+                state.turn.add_head_bytes(count);
+            }
         }
     }
 
@@ -45,6 +48,7 @@ impl HeadMemory {
             Phase::Body | Phase::Executing => Ok(()),
             _ => {
                 *self = Self::default();
+                state.turn.reset();
                 Ok(())
             }
         }

@@ -24,7 +24,7 @@ fn a_connection_moves_when_it_becomes_heavy_and_when_it_is_light_again() {
     let connection = poll_fn(move |cx| {
         turned.turn.begin();
         threads.send(thread::current().name().unwrap().to_owned()).unwrap();
-        let Some(cost) = costs.next() else { return Poll::Ready(Some(Ok::<_, String>(()))) };
+        let Some(cost) = costs.next() else { return Poll::Ready(()) };
         turned.turn.add(cost);
         cx.waker().wake_by_ref();
         Poll::Pending

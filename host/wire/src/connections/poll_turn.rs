@@ -1,4 +1,4 @@
-//! How many headers one poll of an HTTP/2 connection reads.
+//! How many headers one poll of a connection reads.
 //!
 //! h2 reads and decodes frames as long as there are any, up to a megabyte in one poll, before it
 //! returns the first call. A client that opens calls without pause would occupy a network thread for
@@ -6,7 +6,8 @@
 //! client sends a few bytes for each. So a poll that has read many headers reads nothing more. The
 //! connection is polled again after the other tasks of its thread, and after the sockets of all
 //! connections were looked at, and then reads less at a time. Tensors are not limited: their bytes
-//! are only copied. A connection with many such polls is heavy ([`super::heavy`]).
+//! are only copied. On HTTP/1, heads are limited, but for what arrives with their first bytes. A
+//! connection with several such polls is heavy ([`super::heavy`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -71,12 +72,23 @@ impl PollTurn {
         }
     }
 
+    /// Bytes of a head of HTTP/1 were read.
+    pub fn add_head_bytes(&self, bytes: usize) {
+        self.add(u32::try_from(bytes / BYTES_PER_COST).unwrap_or(u32::MAX));
+    }
+
+    /// The long head of an HTTP/1 request was answered.
+    pub fn reset(&self) {
+        self.full_polls.store(0, Relaxed);
+        self.heavy.store(false, Relaxed);
+    }
+
     /// This poll has read as much as it may.
     pub fn is_over(&self) -> bool {
         self.cost.load(Relaxed) >= TURN_COST
     }
 
-    /// The poll before read as much as it may: read [`SHORT_READ`] at a time.
+    /// On HTTP/2: the poll before read as much as it may: read [`SHORT_READ`] at a time.
     pub fn reads_less(&self) -> bool {
         self.reads_less.load(Relaxed)
     }

@@ -81,7 +81,7 @@ pub struct ConnectionState {
     /// `None` on HTTP/1. Boxed, since most idle connections are of HTTP/1.
     streams: Option<Box<ConnectionStreams>>,
     /// Headers that a poll reads on HTTP/2.
-    pub(super) turn: PollTurn,
+    pub(crate) turn: PollTurn,
     /// Whether the client of an HTTP/1 connection is still there.
     pub(crate) client: ClientState,
     order: AtomicU8,
