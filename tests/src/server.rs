@@ -359,6 +359,19 @@ impl Running {
         value.unwrap_or_else(|| panic!("no VmRSS in {path}"))
     }
 
+    /// CPU time of its threads of this name.
+    #[track_caller]
+    pub fn thread_cpu_time(&self, name: &str) -> Duration {
+        let tasks = format!("/proc/{}/task", self.process.pid().as_raw_nonzero());
+        let read = |task: &Path, file| std::fs::read_to_string(task.join(file)).unwrap_or_default();
+        let tasks = std::fs::read_dir(&tasks).unwrap_or_else(|e| panic!("{tasks}: {e}"));
+        let tasks = tasks.flatten().map(|task| task.path());
+        let named = tasks.filter(|task| read(task, "comm").trim() == name);
+        let times = named
+            .filter_map(|task| read(&task, "schedstat").split(' ').next()?.parse::<u64>().ok());
+        Duration::from_nanos(times.sum())
+    }
+
     #[track_caller]
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);

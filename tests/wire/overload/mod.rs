@@ -3,6 +3,7 @@
 
 mod decoding;
 mod half_heads;
+mod heavy_connections;
 mod idle_calls;
 mod memory;
 
