@@ -48,7 +48,7 @@ impl Listener {
     }
 
     /// Serves until `stop` turns true. `connections` are those of this listener, and of others that
-    /// share their limit; heavy ones of gRPC are polled by the runtime `heavy`.
+    /// share their limit; the runtime `heavy` polls heavy ones.
     pub async fn serve(
         self,
         bound: BoundListener,
