@@ -23,13 +23,12 @@ use super::socket::SocketStream;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes of pipelined requests that are buffered while a request is executed.
@@ -255,10 +254,7 @@ impl AsyncRead for WatchedConnection {
     ) -> Poll<io::Result<()>> {
         let buffered = &self.buffered[self.consumed..];
         if buffered.is_empty() {
-            if self.watch.0.turn.is_over() {
-                // Wakes this task once the thread has looked at all sockets.
-                return pin!(yield_now()).poll(cx).map(Ok);
-            }
+            ready!(self.watch.0.turn.poll_may_read(cx));
             let before = buf.filled().len();
             let read = Pin::new(&mut self.stream).poll_read(cx, buf);
             let count = buf.filled().len() - before;

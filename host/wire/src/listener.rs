@@ -224,17 +224,14 @@ fn serve_stream<H: Handler>(
 ) {
     let certificate_names = stream.certificate_names();
     entry.state().set_peer(ConnectionPeer { address, certificate_names });
-    let heavy = service.heavy.clone();
+    let (state, heavy) = (Arc::clone(entry.state()), service.heavy.clone());
     match service.protocol {
         Protocol::Http1 => {
             let make_service = move |watch| http1_service(&service, watch);
-            let state = Arc::clone(entry.state());
             let connection = ParkingConnection::new(stream, make_service, entry);
             Task::spawn(MovingConnection::new(connection, state, heavy));
         }
         Protocol::Http2 { ping } => {
-            let state = Arc::clone(entry.state());
-            let guarded = Arc::clone(&state);
             let io = PrefaceWatch::new(stream, Arc::clone(&state));
             let new_streams = NewStreams::default();
             let executor =
@@ -253,7 +250,7 @@ fn serve_stream<H: Handler>(
                 .max_concurrent_streams(MAX_STREAMS)
                 .max_header_list_size(MAX_HEADER_LIST)
                 .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
-                .serve_connection(TokioIo::new(io), http2_service(&service, state));
+                .serve_connection(TokioIo::new(io), http2_service(&service, Arc::clone(&state)));
             let connection = Box::pin(GuardedConnection::new(connection, entry));
             let connection = first_poll::FirstPollConnection::new(connection, new_streams);
             let connection = Box::pin(async move {
@@ -264,7 +261,7 @@ fn serve_stream<H: Handler>(
                 }
                 heap::trim_soon();
             });
-            Task::spawn(MovingConnection::new(connection, guarded, heavy));
+            Task::spawn(MovingConnection::new(connection, state, heavy));
         }
     }
 }

@@ -46,8 +46,8 @@ impl ServerRuntimes {
         RuntimeHandles { network, heavy, health }
     }
 
-    /// Gives blocking tasks a little time: those that have not ended after the drain must not delay
-    /// the exit.
+    /// Stops all threads. Waits at most 100 ms for blocking tasks that still run after the drain, so
+    /// that they do not delay the exit.
     pub fn shut_down(self) {
         self.network.shutdown_timeout(Duration::from_millis(100));
         self.heavy.shutdown_background();

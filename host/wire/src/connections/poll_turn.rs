@@ -9,7 +9,11 @@
 //! are only copied. On HTTP/1, heads are limited, but for what arrives with their first bytes. A
 //! connection with several such polls is heavy ([`super::heavy`]).
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use tokio::task::yield_now;
 
 /// What one poll may read, in the unit of [`HeaderCost`].
 pub const TURN_COST: u32 = 128;
@@ -17,10 +21,9 @@ pub const TURN_COST: u32 = 128;
 const BYTES_PER_COST: usize = 64;
 /// Bytes that are read at once after a poll that read as much as it may.
 pub const SHORT_READ: usize = 2 << 10;
-/// A connection is heavy after this many polls that read as much as they may, less those that read
-/// something and less than that.
+/// The count of full polls ([`PollTurn`]) at which a connection becomes heavy.
 pub const HEAVY_POLLS: u32 = 2;
-/// Polls that are counted: a heavy connection is light again after as many that read less.
+/// The highest count of full polls. A heavy connection becomes light when the count reaches 0.
 const MAX_COUNTED_POLLS: u32 = 64;
 
 const PREFACE: usize = 24;
@@ -32,7 +35,8 @@ const DATA: u8 = 0;
 pub struct PollTurn {
     cost: AtomicU32,
     reads_less: AtomicBool,
-    /// Polls that read as much as they may, less those that read something and less than that.
+    /// Count of full polls, which are those that reach [`TURN_COST`]. Each other poll that reads
+    /// headers takes one off.
     full_polls: AtomicU32,
     heavy: AtomicBool,
 }
@@ -83,8 +87,14 @@ impl PollTurn {
         self.heavy.store(false, Relaxed);
     }
 
+    /// Ready if this poll may read. Otherwise the task is woken once its thread has looked at all
+    /// sockets. The waker is handed over in this poll, so the future need not live on.
+    pub fn poll_may_read(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_over() { pin!(yield_now()).poll(cx) } else { Poll::Ready(()) }
+    }
+
     /// This poll has read as much as it may.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.cost.load(Relaxed) >= TURN_COST
     }
 

@@ -5,13 +5,11 @@ use super::ConnectionState;
 use super::poll_turn::{HeaderCost, SHORT_READ};
 use super::unix_authority::UnixAuthority;
 use crate::socket::SocketStream;
-use std::future::Future;
 use std::io::{IoSlice, Result};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::task::yield_now;
 
 /// Bytes of the preface: `PRI * HTTP/2.0…`, and the header of a SETTINGS frame.
 const PREFACE: usize = 24 + 9;
@@ -39,12 +37,8 @@ impl AsyncRead for PrefaceWatch {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
-        if self.state.turn.is_over() {
-            // Wakes this task once the thread has looked at all sockets. The waker is handed over in
-            // this poll, so the future need not live on. hyper passes the waker of the connection's
-            // poll down to each read.
-            return pin!(yield_now()).poll(cx).map(Ok);
-        }
+        // hyper passes the waker of the connection's poll down to each read.
+        ready!(self.state.turn.poll_may_read(cx));
         let before = buf.filled().len();
         let read = if self.state.turn.reads_less() {
             read_less(&mut self.stream, cx, buf)
