@@ -91,7 +91,7 @@ fn holding(fakes: &Fakes, field: &str) -> Server {
 const EAGER: &str = "optimization { eager_batching: true }";
 
 fn release_kernels(fakes: &Fakes) {
-    std::fs::remove_file(fakes.path("hold")).unwrap();
+    std::fs::remove_file(fakes.path("hold")).unwrap_or_else(|e| panic!("hold: {e}"));
 }
 
 fn wait_for_events(server: &Running, fakes: &Fakes, event: &str, count: usize) {
