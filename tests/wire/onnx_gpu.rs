@@ -71,7 +71,7 @@ impl OnnxModel for Server {
     }
 }
 
-fn send(server: &Running, model: &str, rows: usize, first: usize) -> Response {
+pub fn send(server: &Running, model: &str, rows: usize, first: usize) -> Response {
     let floats =
         |factor: usize| -> Vec<usize> { (0..rows * 4).map(|i| factor * (first + i)).collect() };
     let numbers: Vec<usize> = (0..rows).map(|i| first + i).collect();

@@ -1,6 +1,7 @@
 //! Instances: how many a model has and where, and the thread that executes each of them.
 
 mod copy_ahead;
+mod copy_thread;
 pub mod group;
 mod inline_executor;
 pub mod limit;

@@ -73,14 +73,17 @@ impl InstanceWorker {
     /// # Errors
     /// The system starts no further thread.
     pub fn spawn(self, opened: Sender<Result<Vec<BatchSize>>>) -> Result<()> {
-        let name = format!("{}/{}#{}", self.signature.model, self.version, self.ordinal);
         let stack = self.model.backend.facts.stack_bytes;
         std::thread::Builder::new()
-            .name(name)
+            .name(self.thread_name())
             .stack_size(stack)
             .spawn(move || self.run(opened))
             .map(drop)
             .map_err(|e| Error::internal(format!("the thread of an instance did not start: {e}")))
+    }
+
+    pub(super) fn thread_name(&self) -> String {
+        format!("{}/{}#{}", self.signature.model, self.version, self.ordinal)
     }
 
     fn run(mut self, opened: Sender<Result<Vec<BatchSize>>>) {
@@ -120,8 +123,8 @@ impl InstanceWorker {
         let mut context = self.batch_context();
         let mut batch = RequestBatch::default();
         let _guard = PanicGuard(Arc::clone(&self.queue));
-        if self.copies_ahead(instance) {
-            self.serve_copying_ahead(instance, &mut context);
+        if let Some(gpu) = self.copies_ahead(instance) {
+            self.serve_copying_ahead(instance, &gpu, &mut context);
         }
         while self.queue.take(self.ordinal, &mut batch) {
             self.run_batch(instance, &mut context, &mut batch, true);
@@ -198,8 +201,8 @@ impl InstanceWorker {
     }
 }
 
-/// Takes the queue out of service when the instance's thread panics: requests must not wait for it.
-struct PanicGuard(Arc<RequestQueue>);
+/// Takes the queue out of service when a thread of the instance panics: requests must not wait for it.
+pub(super) struct PanicGuard(pub Arc<RequestQueue>);
 
 impl Drop for PanicGuard {
     fn drop(&mut self) {

@@ -27,6 +27,8 @@ pub(super) struct BatchContext {
     last: Option<Arc<BatchExecution>>,
     /// Inputs that are in GPU memory already, or are being copied there.
     pub(super) copied: Option<InputCopies>,
+    /// The copy thread may take the next batch during the run.
+    pub(super) standby: bool,
     /// Why the batch was closed: an index of `CLOSE_REASONS`.
     close_reason: Option<usize>,
     /// The resources of the next execution.
@@ -75,7 +77,8 @@ impl InstanceWorker {
         // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
         let count = requests.len() as u32;
-        let BatchContext { hold, outstanding, last, close_reason, copied, grant } = context;
+        let BatchContext { hold, outstanding, last, close_reason, copied, standby, grant } =
+            context;
         let grant = grant.take().map(|grant| grant as Arc<dyn ExecutionHold>);
         let padding = padding_rows(instance.batch_sizes(), rows);
         let new = || {
@@ -99,6 +102,10 @@ impl InstanceWorker {
             BackendInstance::Local(here) => {
                 if !self.runner().place_inputs(here, requests, copied.take()) {
                     return;
+                }
+                // Not before, because copies are made in the order in which they are queued.
+                if *standby {
+                    self.queue.begin_standby(self.ordinal);
                 }
                 self.runner().execute(here, hold, id, requests, &execution)
             }

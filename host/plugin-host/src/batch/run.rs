@@ -37,18 +37,6 @@ impl Runner<'_> {
         !requests.is_empty()
     }
 
-    /// Begins to copy the inputs of a batch that is executed later; `None` if the instance takes
-    /// none in GPU memory.
-    pub fn copy_inputs(
-        &self,
-        instance: &LocalInstance,
-        requests: &mut Vec<InferRequest>,
-    ) -> Option<InputCopies> {
-        let align = instance.backend().facts.align;
-        let gpu = instance.gpu().filter(|gpu| gpu.takes_inputs())?;
-        Some(gpu.copy_inputs(requests, self.signature, align))
-    }
-
     /// Executes `requests`, whose inputs are placed, as batch `id`. The backend may respond later.
     pub fn execute(
         &self,

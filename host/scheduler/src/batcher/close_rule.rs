@@ -55,6 +55,10 @@ impl CloseRule {
         self.delay_ns = 0;
     }
 
+    pub fn has_delay(&self) -> bool {
+        self.delay_ns != 0
+    }
+
     /// The delay of a request has passed: it is executed now, with all pending ones.
     pub fn delay_expired(&self, enqueued: u64, now: u64) -> bool {
         self.delay_ns == 0 || now >= self.delay_end(enqueued)
@@ -202,6 +206,11 @@ impl PendingBatch {
             Some(count) => CloseDecision::Take(count, CloseReason::Preferred),
             None => CloseDecision::Take(self.count, closed),
         }
+    }
+
+    /// For the end of a scan: the batch is closed by its size, or by the request behind it.
+    pub fn is_complete(&self, rule: &CloseRule) -> bool {
+        self.best.is_some() || self.stop.is_some() || self.rows >= rule.largest()
     }
 
     /// The part without padding, if one run of it and one of the other pending requests take less

@@ -173,6 +173,17 @@ impl<T: BatchableRequest> DynamicBatcher<T> {
         self.waiting.len() > 0 && self.can_close(now)
     }
 
+    /// Whether the next batch may be closed while every instance executes. Not if it is closed only
+    /// because no delay is configured: requests that arrive during the run can still join it.
+    pub fn closes_early(&mut self) -> bool {
+        if self.waiting.len() == 0 || self.rule.as_ref().is_none_or(CloseRule::has_delay) {
+            return self.waiting.len() > 0;
+        }
+        // Without a delay the time does not matter.
+        self.scan(self.latest);
+        self.rule.as_ref().is_some_and(|rule| self.pending.is_complete(rule))
+    }
+
     /// The sizes that all instances are prepared for; empty: any.
     pub fn set_prepared(&mut self, sizes: Vec<PreparedSize>) {
         if let Some(rule) = &mut self.rule {

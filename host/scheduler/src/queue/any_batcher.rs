@@ -182,6 +182,15 @@ impl QueueBatcher {
         }
     }
 
+    /// Whether a batch may be closed while every instance executes: see
+    /// [`DynamicBatcher::closes_early`].
+    pub(super) fn closes_early(&mut self) -> bool {
+        match self {
+            Self::Dynamic(batcher) => batcher.closes_early(),
+            Self::Sequence(_) => false,
+        }
+    }
+
     pub(super) fn is_sequence(&self) -> bool {
         matches!(self, Self::Sequence(_))
     }

@@ -221,15 +221,15 @@ impl QueueInstances {
     }
 
     /// `Idle` to `Waking`, for one instance at most. An instance in another state asks for a batch
-    /// by itself: if one is `Postponed`, no other is woken.
-    pub(super) fn wake(&mut self, wake: WakeTarget) {
+    /// by itself: if one is `Postponed`, no other is woken. False if there is neither.
+    pub(super) fn wake(&mut self, wake: WakeTarget) -> bool {
         if wake == WakeTarget::Any && self.postponed().is_some() {
-            return;
+            return true;
         }
-        self.wake_idle(wake);
+        self.wake_idle(wake)
     }
 
-    fn wake_idle(&mut self, wake: WakeTarget) {
+    fn wake_idle(&mut self, wake: WakeTarget) -> bool {
         let position = match wake {
             WakeTarget::Any => self.idle.len().checked_sub(1),
             WakeTarget::Instance(instance) => self.idle.iter().position(|i| *i == instance),
@@ -239,6 +239,7 @@ impl QueueInstances {
             self.change(instance, InstanceState::Idle, InstanceState::Waking);
             self.woken.push(instance);
         }
+        position.is_some()
     }
 
     pub(super) fn wake_all(&mut self) {

@@ -58,7 +58,8 @@ impl QueueState {
             GrantAnswer::Granted(grant) => grant,
             GrantAnswer::Waiting { new } => {
                 // Another instance may have a smaller demand.
-                if new && !self.batcher.is_sequence() && self.instances.any_idle() {
+                let sleeps = self.instances.any_idle() || self.standby.first_open().is_some();
+                if new && !self.batcher.is_sequence() && sleeps {
                     self.wakes.push(WakeTarget::Any);
                 }
                 return NextBatch::Limited;

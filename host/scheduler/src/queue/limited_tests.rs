@@ -147,3 +147,12 @@ fn closed_and_retired_instances_end_while_they_wait() {
     assert!(!is_waiting(&limiter));
     execute(&mut executing);
 }
+
+#[test]
+fn copy_thread_takes_no_batch_of_a_limited_instance() {
+    let limiter = RateLimiter::new(Vec::new());
+    let queue = dynamic(DynamicSettings::default(), 1, false);
+    let _limit = limit(&limiter, &queue, "m", 0);
+    queue.begin_standby(0);
+    assert_eq!(queue.lock().standby.first_open(), None);
+}

@@ -15,6 +15,7 @@ mod instances;
 mod limited;
 mod postponed;
 mod shutdown;
+mod standby;
 mod submit;
 mod take;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use any_batcher::QueueBatcher;
 use instances::QueueInstances;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
+use standby::StandbyInstances;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use threads::InstanceThreads;
@@ -49,6 +51,8 @@ use trtserver_request::{InferRequest, ModelSignature, RequestSequence, Responder
 pub struct RequestQueue {
     state: Mutex<QueueState>,
     threads: InstanceThreads,
+    /// Their copy threads, if they have some.
+    copy_threads: InstanceThreads,
     assembler: BatchAssembler,
     /// Requests are executed one by one in the order of arrival, so that later ones neither join
     /// nor overtake a request.
@@ -67,6 +71,7 @@ pub struct RequestQueue {
 struct QueueState {
     batcher: QueueBatcher,
     instances: QueueInstances,
+    standby: StandbyInstances,
     closed: bool,
     /// Why no request is accepted any more: an instance ended by a panic, or none is left in
     /// service.
@@ -126,6 +131,7 @@ impl RequestQueue {
         let state = QueueState {
             batcher,
             instances: QueueInstances::new(instances),
+            standby: StandbyInstances::default(),
             closed: false,
             out_of_service: None,
             timer_at: u64::MAX,
@@ -139,6 +145,7 @@ impl RequestQueue {
         Arc::new_cyclic(|me| Self {
             state: Mutex::new(state),
             threads: InstanceThreads::new(instances),
+            copy_threads: InstanceThreads::new(0),
             assembler: BatchAssembler::new(Arc::clone(signature), controls),
             independent,
             response_order: in_order.then(Arc::default),
@@ -240,7 +247,13 @@ impl RequestQueue {
     /// when the lock is released.
     fn finish_step(&self, state: &mut QueueState, not_before: u64) -> QueueEffects {
         for wake in state.wakes.drain(..) {
-            state.instances.wake(wake);
+            if !state.instances.wake(wake)
+                && wake == WakeTarget::Any
+                && let Some(instance) = state.standby.first_open()
+                && state.batcher.closes_early()
+            {
+                self.copy_threads.condvar_for(instance).notify_one();
+            }
         }
         if state.closed && state.batcher.waiting() == 0 {
             state.instances.wake_all();

@@ -52,6 +52,7 @@ impl RequestQueue {
         }
         let remaining = !state.batcher.is_sequence() && state.instances.any_in_service();
         state.instances.wake_limited(instance);
+        state.standby.withdraw(instance);
         // Its own thread ends, and another instance takes what it was woken for.
         state.wakes.extend([WakeTarget::Instance(instance), WakeTarget::Any]);
         self.release(state);

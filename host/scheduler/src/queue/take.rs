@@ -21,7 +21,7 @@ pub struct RequestBatch {
     pub close_reason: Option<CloseReason>,
     /// No request was waiting when the batch was taken.
     pub none_waiting: bool,
-    entries: Vec<BatchEntry<InferRequest>>,
+    pub(super) entries: Vec<BatchEntry<InferRequest>>,
     /// The resources of the batch, if its instance has a demand.
     pub grant: Option<Arc<ExecutionGrant>>,
 }
@@ -162,7 +162,7 @@ impl RequestQueue {
     }
 
     /// Releases the lock and completes `batch` from the entries that the batcher chose.
-    fn taken(
+    pub(super) fn taken(
         &self,
         mut state: MutexGuard<'_, QueueState>,
         reason: CloseReason,
@@ -248,7 +248,7 @@ impl QueueState {
     }
 
     /// Something is to be done once the lock is released.
-    fn has_effects(&self) -> bool {
+    pub(super) fn has_effects(&self) -> bool {
         !self.refused.is_empty() || !self.wakes.is_empty() || !self.limiter_wakes.is_empty()
     }
 
