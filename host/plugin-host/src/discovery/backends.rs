@@ -160,8 +160,13 @@ impl Backends {
     /// Scans the directories for changes. The backends of a directory that cannot be read stay, and
     /// a new file that cannot be used affects no installed one.
     pub fn refresh(&self) {
+        let begun = self.scan.load(Ordering::Acquire);
         let _one = self.scan_lock.lock();
-        self.scan.fetch_add(1, Ordering::Relaxed);
+        if self.scan.load(Ordering::Acquire) != begun {
+            // While this thread waited for another scan, a further one has begun and ended.
+            return;
+        }
+        self.scan.fetch_add(1, Ordering::AcqRel);
         let before = self.inventory.load_full();
         let listing = self.scan_dirs();
         for (_, e) in &listing.unreadable {

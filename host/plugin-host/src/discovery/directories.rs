@@ -9,6 +9,7 @@ use super::adapters::{self, Adapter, ScannedFile};
 use super::candidate::{Candidate, NamedDir};
 use super::manifest::{MANIFEST, read_manifest};
 use std::collections::BTreeSet;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use trtserver_base::error::Error;
 
@@ -41,7 +42,7 @@ pub fn scan_directories(dirs: &[PathBuf], adapter_dirs: &[PathBuf]) -> Listing {
     }
     for dir in adapter_dirs {
         let mut inside: Vec<_> = std::fs::read_dir(dir).into_iter().flatten().flatten().collect();
-        inside.sort_by_key(std::fs::DirEntry::file_name);
+        inside.sort_by_key(DirEntry::file_name);
         inside.iter().for_each(|entry| add_adapter(&entry.path(), &mut listing));
     }
     for found in adapters::find_adapted_backends(&listing.adapters, &listing.named) {
@@ -116,7 +117,7 @@ fn walk_directory(dir: &Path, depth: usize, found: &mut Listing) {
             continue;
         }
         has_manifest |= file == MANIFEST;
-        if path.is_dir() {
+        if is_directory(&entry) {
             if depth < 2 {
                 walk_directory(&path, depth + 1, found);
             }
@@ -158,6 +159,15 @@ fn walk_directory(dir: &Path, depth: usize, found: &mut Listing) {
         }
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         found.named.push(NamedDir { name, path: dir.to_owned(), has_plugin, foreign });
+    }
+}
+
+/// Links are followed. Each load of a model scans, so the system is asked for the files of links
+/// only.
+fn is_directory(entry: &DirEntry) -> bool {
+    match entry.file_type() {
+        Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+        _ => entry.path().is_dir(),
     }
 }
 
