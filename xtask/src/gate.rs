@@ -78,19 +78,22 @@ fn fetch_crates(paths: &Paths) -> Result<()> {
 /// Crates whose code no request of the figures executes: not optimised, which is quicker.
 const NOT_IN_REQUESTS: &[&str] = &[
     "abi_stable",
-    "aegis",
     "aho-corasick",
+    "axum",
     "clap",
     "clap_builder",
     "cudarc",
     "goblin",
     "nvml-wrapper",
     "png",
+    "prometheus",
+    "prost-reflect",
     "regex",
     "regex-automata",
     "regex-syntax",
     "toml",
     "toml_parser",
+    "tonic-reflection",
     "tracing-subscriber",
     "winnow",
     "trtserver-api-description",
@@ -111,8 +114,8 @@ const NOT_IN_REQUESTS: &[&str] = &[
     "trtserver-tool",
 ];
 
-/// The server of the demo: without object stores, the exporter of spans and TLS, which these requests
-/// do not use. They are more than half of the build.
+/// The server of the demo: without object stores, the exporter of spans, TLS and AEGIS, which these
+/// requests do not use. They are more than half of the build.
 fn build_command(paths: &Paths) -> Command {
     let mut command = cargo();
     command.current_dir(&paths.root).args(["build", "--profile", "profiling"]);

@@ -1,6 +1,7 @@
 //! Unit tests of `key.rs`: what changes the key of a request, and what does not.
 
 use super::*;
+use crate::aegis_code::AegisCode;
 use bytes::Bytes;
 use trtserver_base::clock::now_ns;
 use trtserver_request::testing::{request_with, signature};
@@ -61,7 +62,7 @@ fn key_of(seed: &KeySeed, facts: Facts) -> RequestKey {
 fn key(change: impl FnOnce(&mut Facts)) -> RequestKey {
     let mut changed = facts();
     change(&mut changed);
-    key_of(&KeySeed::fixed(TensorHash::aegis([5, 6])), changed)
+    key_of(&KeySeed::fixed(TensorHash::Aegis(AegisCode::new([5, 6]))), changed)
 }
 
 #[test]
@@ -128,7 +129,8 @@ fn hashes_of_long_tensors() {
         changed.inputs = (0..2).map(|i| input(i, DType::Uint8, &[-1], &data)).collect();
         key_of(seed, changed)
     };
-    let hashes = || [TensorHash::aegis([5, 6]), TensorHash::aegis([5, 7]), TensorHash::Highway];
+    let aegis = |secret| TensorHash::Aegis(AegisCode::new(secret));
+    let hashes = || [aegis([5, 6]), aegis([5, 7]), TensorHash::Highway];
     let seeds = hashes().map(KeySeed::fixed);
     let keys: Vec<_> = seeds.iter().flat_map(|seed| [0, 1].map(|last| long(seed, last))).collect();
     for (i, key) in keys.iter().enumerate() {

@@ -15,6 +15,11 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(any(feature = "aegis", test)))]
+#[path = "aegis_absent.rs"]
+mod aegis_code;
+#[cfg(any(feature = "aegis", test))]
+mod aegis_code;
 pub mod benefit;
 mod cacheable;
 mod cached_response;
