@@ -7,7 +7,7 @@ mod limits;
 mod matrix;
 mod reload;
 
-use ring::digest::{SHA256, digest};
+use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use tempfile::TempDir;
 use trtserver_tests::control::{explicit, pair};
@@ -53,8 +53,8 @@ impl AuthFile {
 
 /// The SHA-256 of a name's token.
 fn hash_of(name: &str) -> String {
-    let hash = digest(&SHA256, format!("{name}-token").as_bytes());
-    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    let hash = Sha256::digest(format!("{name}-token"));
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The header of a name's token.

@@ -4,6 +4,7 @@ use super::*;
 use crate::connections::PeerAddress;
 use crate::testing;
 use CallerProtocol::{Grpc, Http};
+use sha2::{Digest, Sha256};
 use std::time::Instant;
 use trtserver_base::access_stats::AccessRefusalReason;
 use trtserver_config::{AccessedModels, ApiGroup, AuthFile, CertificateName};
@@ -14,8 +15,7 @@ fn settings(flags: &[&str]) -> Arc<ServerSettings> {
 }
 
 fn hex(token: &str) -> String {
-    let hash = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
-    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn gate(flags: &[&str], file: Option<&str>) -> AccessGate {

@@ -8,6 +8,7 @@ use super::endpoint::EndpointAccess;
 use super::limits::{InFlightRequest, NameLimits, NameUsage};
 use super::refusal::AccessRefusal;
 use crate::context::FrontendContext;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use trtserver_base::access_stats::AccessStats;
@@ -87,9 +88,8 @@ impl NameTable {
     }
 
     pub fn find_token(&self, token: &[u8]) -> Option<&Arc<NameEntry>> {
-        let hash = ring::digest::digest(&ring::digest::SHA256, token);
-        let hash: &[u8; 32] = hash.as_ref().try_into().ok()?;
-        self.by_token.get(hash)
+        let hash = Sha256::digest(token);
+        self.by_token.get(hash.as_slice())
     }
 
     /// The first of a certificate's names that the file has.

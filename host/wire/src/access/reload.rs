@@ -3,7 +3,7 @@
 use super::gate::AccessRules;
 use super::names::NameTable;
 use crate::file_reload::reload_files;
-use ring::digest::{SHA256, digest};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 fn hash(bytes: &[u8]) -> Vec<u8> {
-    digest(&SHA256, bytes).as_ref().to_vec()
+    Sha256::digest(bytes).to_vec()
 }
 
 #[cfg(test)]

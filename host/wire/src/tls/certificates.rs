@@ -1,10 +1,10 @@
 //! The files of a listener: read as one unit, checked, and made into a rustls configuration.
 
-use ring::digest::{Context, SHA256};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 use trtserver_base::regular_file::read_regular_file;
@@ -55,13 +55,12 @@ impl TlsContents {
         let key = read_file(KEY, &files.key)?;
         let client_ca =
             files.client_ca.as_deref().map(|path| read_file(CLIENT_CA, path)).transpose()?;
-        let mut context = Context::new(&SHA256);
+        let mut hasher = Sha256::new();
         for part in [Some(&certificate), Some(&key), client_ca.as_ref()].into_iter().flatten() {
-            context.update(&(part.len() as u64).to_le_bytes());
-            context.update(part);
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
         }
-        let mut hash = [0; 32];
-        hash.copy_from_slice(context.finish().as_ref());
+        let hash = hasher.finalize().into();
         Ok(Self { certificate, key, client_ca, hash })
     }
 
