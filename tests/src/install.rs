@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Once;
 
 /// The checkout.
@@ -108,6 +109,13 @@ pub fn python(generation: &str) -> Option<PathBuf> {
          names one",
         program.display()
     );
+}
+
+/// Python keeps what it compiles for `command` below `target`, not beside the sources. Packages are
+/// installed without compiled modules, since most of them are not used.
+pub fn keep_bytecode(command: &mut Command) -> &mut Command {
+    command.env_remove("PYTHONDONTWRITEBYTECODE");
+    command.env("PYTHONPYCACHEPREFIX", target().join("python/bytecode"))
 }
 
 /// A build tool of `target/python/build`, such as cmake.

@@ -61,8 +61,8 @@ pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
 pub use install::{
-    azurite, backends, build_tool, dist, perf_analyzer, python, root, say, tensorflow, tensorrt,
-    triton,
+    azurite, backends, build_tool, dist, keep_bytecode, perf_analyzer, python, root, say,
+    tensorflow, tensorrt, triton,
 };
 pub use latch::Latch;
 pub use load_gate::LoadGate;

@@ -6,7 +6,7 @@
 //! block without a mark that begins with `trtserver --model-repository` starts that server on free
 //! ports, which replace `localhost:8000` to `:8002` in later commands. Other blocks are ignored.
 
-use crate::install::{dist, python, root};
+use crate::install::{dist, keep_bytecode, python, root};
 use crate::server::{Running, Server};
 use std::env;
 use std::fs;
@@ -90,13 +90,13 @@ fn run(command: &str, here: &Path, server: Option<&Running>) -> (String, PathBuf
     }
     path.push(":");
     path.push(env::var_os("PATH").unwrap_or_default());
-    let done = Command::new("bash")
+    let mut bash = Command::new("bash");
+    let done = keep_bytecode(&mut bash)
         .args(["-euo", "pipefail", "-c", &text])
         .current_dir(here)
         .env("PATH", path)
         .env("TRTSERVER", root())
         .env("LC_ALL", "C.UTF-8")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
         // Pages set the target folder themselves.
         .env_remove("CARGO_TARGET_DIR")
         .output()

@@ -1,6 +1,6 @@
 //! Runs the scripts of `tests/python` with the official clients.
 
-use crate::install::{python, root, say};
+use crate::install::{keep_bytecode, python, root, say};
 use crate::process::Process;
 use crate::server::Running;
 use crate::triton::Triton;
@@ -77,7 +77,7 @@ fn start(
         command.args([kind, address]);
     }
     command.args(arguments).current_dir(root());
-    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
+    keep_bytecode(&mut command).env("PYTHONUNBUFFERED", "1");
     if let Some(packages) = packages {
         command.env("PYTHONPATH", packages);
     }

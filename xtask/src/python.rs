@@ -38,6 +38,10 @@ impl Environment {
     }
 }
 
+/// Environments of programs that keep what Python compiles (`PYTHONPYCACHEPREFIX`): a small part of
+/// their modules.
+const COMPILED_ON_IMPORT: [&str; 5] = [V1.name, V2.name, KSERVE.name, S3.name, DOCS.name];
+
 pub const V1: Environment = Environment {
     name: "v1",
     oldest: 9,
@@ -177,7 +181,11 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
     ));
     pip::create_environment(paths, &python, &dir)?;
     // The requirements list every package.
-    run_pip(pip::pip(&dir.join("bin/python"), "install").args(["--quiet", "-r"]).arg(&list))?;
+    let mut install = pip::pip(&dir.join("bin/python"), "install");
+    if COMPILED_ON_IMPORT.contains(&env.name) {
+        install.arg("--no-compile");
+    }
+    run_pip(install.args(["--quiet", "-r"]).arg(&list))?;
     if env.name == "v1" {
         old_openssl(paths, &scripts, &dir)?;
         write_launcher(&interpreter, WITH_OPENSSL)?;

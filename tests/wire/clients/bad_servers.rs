@@ -5,7 +5,7 @@ use super::programs;
 use super::scripted::{CUT_OFF, GARBAGE, HTML, NOTHING, cutting, listener, scripted};
 use std::process::Command;
 use std::thread;
-use trtserver_tests::{Ended, Process, TIMEOUT, dist, python, root};
+use trtserver_tests::{Ended, Process, TIMEOUT, dist, keep_bytecode, python, root};
 
 const DEADLINE: &str = "TRTSERVER_CLIENT_DEADLINE";
 
@@ -15,7 +15,7 @@ fn in_both_languages(name: &str) -> [Command; 2] {
     let Some(interpreter) = python("v2") else { panic!("no Python") };
     let mut script = Command::new(interpreter);
     script.arg(root().join(format!("clients/programs/python/{name}.py")));
-    script.env("PYTHONPATH", super::python::packages()).env("PYTHONDONTWRITEBYTECODE", "1");
+    keep_bytecode(&mut script).env("PYTHONPATH", super::python::packages());
     [cpp, script]
 }
 

@@ -7,7 +7,8 @@ use trtserver_tests::fakes::Fakes;
 use trtserver_tests::isolated::isolated;
 use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
 use trtserver_tests::{
-    Process, Running, Server, TIMEOUT, dist, every_model, probe, python, python_output, root,
+    Process, Running, Server, TIMEOUT, dist, every_model, keep_bytecode, probe, python,
+    python_output, root,
 };
 
 /// The folder where pip has installed the wheel. It is kept for the next run with the same wheel.
@@ -190,6 +191,6 @@ fn every_python_of_the_machine_loads_the_library() {
 }
 
 fn on_path(mut command: Command) -> Command {
-    command.env("PYTHONPATH", packages()).env("PYTHONDONTWRITEBYTECODE", "1");
+    keep_bytecode(&mut command).env("PYTHONPATH", packages());
     command
 }

@@ -5,7 +5,9 @@ use serde_json::Value;
 use std::process::Command;
 use trtserver_tests::control::Control;
 use trtserver_tests::fake_gcs::{FakeGcs, files_below};
-use trtserver_tests::{Process, Repository, Running, Server, TIMEOUT, azurite, python, root};
+use trtserver_tests::{
+    Process, Repository, Running, Server, TIMEOUT, azurite, keep_bytecode, python, root,
+};
 
 const MODELS: [&str; 3] = ["addsub_fp32", "identity_string", "classes"];
 
@@ -57,7 +59,7 @@ fn script(name: &str, arguments: &[&str]) -> Process {
     let program = python("s3").unwrap_or_else(|| panic!("no Python"));
     let mut command = Command::new(program);
     command.arg(root().join("tests/python").join(name)).args(arguments);
-    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    keep_bytecode(&mut command);
     Process::spawn(command)
 }
 

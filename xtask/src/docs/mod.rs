@@ -117,7 +117,8 @@ fn build_python_reference(paths: &Paths, library: &Path, into: &Path) -> Result<
     let python = || {
         let mut python = Command::new(&interpreter);
         python.env("PYTHONPATH", paths.root.join("clients/python"));
-        python.env("PYTHONDONTWRITEBYTECODE", "1").env("TRTSERVER_CLIENT_LIBRARY", library);
+        python.env("PYTHONPYCACHEPREFIX", paths.target.join("python/bytecode"));
+        python.env_remove("PYTHONDONTWRITEBYTECODE").env("TRTSERVER_CLIENT_LIBRARY", library);
         python
     };
     let mut check = python();
