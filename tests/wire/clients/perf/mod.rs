@@ -128,12 +128,13 @@ fn closed_loop_on_every_wire() {
 fn open_loop_on_every_wire() {
     let folder = folder();
     let gaps = folder.path().join("gaps");
-    std::fs::write(&gaps, "1000\n3000\n").expect("a file");
+    std::fs::write(&gaps, "8000\n24000\n").expect("a file");
     let intervals = format!("--request-intervals={}", gaps.display());
     on_every_wire(|wire| {
-        for load in ["--request-rate-range=300", intervals.as_str()] {
+        // Fewer than the slowest machine answers: windows of a client that falls behind end without
+        // a request of their own.
+        for load in ["--request-rate-range=60", intervals.as_str()] {
             let poisson = "--request-distribution=poisson";
-            // On a busy machine a short window may pass without a response.
             check(&measured(wire, &["-mfixed", "-z", load, poisson, "-p300"]).1);
         }
     });
@@ -187,7 +188,7 @@ fn sequences_on_every_wire() {
         let (output, results) = measured(wire, &["-msum", &data, "--concurrency-range=3"]);
         check(&results);
         assert!(output.contains("    Sequence count: "), "{output}");
-        let rate = ["-msum", "--sequence-length=5", "--request-rate-range=200"];
+        let rate = ["-msum", "--sequence-length=5", "--request-rate-range=60", "-p300"];
         check(&measured(wire, &rate).1);
     });
 }
