@@ -13,7 +13,7 @@
  *   TAKEN      MiB of each device that other programs have taken, for cuMemGetInfo; default 0
  *   POOLS      0: devices without memory pools
  *   DELAY_US   of each copy and kernel; default 100
- *   HOLD       file while which exists no kernel ends
+ *   HOLD       file: no kernel ends while it exists
  *   FAIL       "function:n:code,...": the n-th call (from 1; 0: every call) of the function returns the code
  *   LOG        file for a line per call and per piece of work: nanoseconds, call|begin|end, name, stream, bytes
  *   REPORT     file for the report at the end of the process: what leaked, and misuse
