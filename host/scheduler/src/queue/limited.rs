@@ -58,8 +58,7 @@ impl QueueState {
             GrantAnswer::Granted(grant) => grant,
             GrantAnswer::Waiting { new } => {
                 // Another instance may have a smaller demand.
-                let sleeps = self.instances.any_idle() || self.standby.first_open().is_some();
-                if new && !self.batcher.is_sequence() && sleeps {
+                if new && !self.batcher.is_sequence() && self.any_thread_sleeps() {
                     self.wakes.push(WakeTarget::Any);
                 }
                 return NextBatch::Limited;

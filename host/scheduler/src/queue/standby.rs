@@ -132,6 +132,11 @@ impl RequestQueue {
 }
 
 impl QueueState {
+    /// A thread that could take the next batch sleeps: of an idle instance, or a copy thread.
+    pub(super) fn any_thread_sleeps(&self) -> bool {
+        self.instances.any_idle() || self.standby.first_open().is_some()
+    }
+
     fn next_standby(&mut self, instance: usize, now: u64, batch: &mut RequestBatch) -> NextBatch {
         if !self.batcher.closes_early() || self.instances.any_free_beside(instance) {
             return NextBatch::Wait { until: None };

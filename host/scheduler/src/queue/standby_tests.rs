@@ -57,6 +57,16 @@ fn take(queue: &RequestQueue, instance: usize) -> Vec<String> {
     ids(&batch).into_iter().map(str::to_owned).collect()
 }
 
+/// The own thread of instance 1, which sleeps until there is a batch, and returns it.
+fn start_idle_instance(queue: &Arc<RequestQueue>) -> JoinHandle<Vec<String>> {
+    let thread = std::thread::spawn({
+        let queue = Arc::clone(queue);
+        move || take(&queue, 1)
+    });
+    wait_until(|| queue.has_idle_instance());
+    thread
+}
+
 fn submit(queue: &RequestQueue, id: &str) {
     queue.submit(request(id).0);
 }
@@ -111,11 +121,7 @@ fn nothing_is_taken_without_a_run_or_beside_a_free_instance() {
     assert_eq!(take(&queue, 0), ["b"]);
     // The other instance is idle, and takes what arrives.
     queue.begin_standby(0);
-    let other = std::thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || take(&queue, 1)
-    });
-    wait_until(|| queue.has_idle_instance());
+    let other = start_idle_instance(&queue);
     submit(&queue, "c");
     assert_eq!(other.join().unwrap(), ["c"]);
     // Now it executes.
@@ -130,11 +136,7 @@ fn idle_instance_that_leaves_requests_behind_wakes_the_copy_thread() {
     let queue = dynamic(DynamicSettings::default(), 2, false);
     let copies = CopyThread::start(&queue);
     queue.begin_standby(0);
-    let other = std::thread::spawn({
-        let queue = Arc::clone(&queue);
-        move || take(&queue, 1)
-    });
-    wait_until(|| queue.has_idle_instance());
+    let other = start_idle_instance(&queue);
     ["a", "b"].iter().for_each(|id| submit(&queue, id));
     let mut all = vec![other.join().unwrap(), copies.taken()];
     all.sort();

@@ -43,8 +43,7 @@ impl QueueState {
     /// Called after requests left the queue or changed places: the remaining requests may form a
     /// batch now, while idle instances and copy threads sleep until a later time.
     pub(super) fn wake_if_batch_ready(&mut self, now: u64) {
-        let sleeps = self.instances.any_idle() || self.standby.first_open().is_some();
-        if sleeps && self.batcher.is_batch_ready(now) {
+        if self.any_thread_sleeps() && self.batcher.is_batch_ready(now) {
             self.wakes.push(WakeTarget::Any);
         }
     }

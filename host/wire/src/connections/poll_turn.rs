@@ -35,8 +35,8 @@ const DATA: u8 = 0;
 pub struct PollTurn {
     cost: AtomicU32,
     reads_less: AtomicBool,
-    /// Count of full polls, which are those that reach [`TURN_COST`]. Each other poll that reads
-    /// headers takes one off.
+    /// A full poll, which reaches [`TURN_COST`], adds one. Any other poll that reads headers subtracts
+    /// one.
     full_polls: AtomicU32,
     heavy: AtomicBool,
 }
