@@ -67,6 +67,25 @@ fn instances_run_on_the_cores_of_their_policy() {
     assert!(server.stop().success());
 }
 
+/// Every model here has bound instances, so one of those starts each thread that is started late.
+#[test]
+fn threads_for_all_models_run_on_all_cores() {
+    let all = threads(rustix::process::getpid())[0].1.clone();
+    let last = all.rsplit([',', '-']).next().unwrap();
+    let server = Server::new()
+        .model(
+            "m",
+            probe("m", &[]) + "instance_group { kind: KIND_CPU count: 1 host_policy: \"p\" }\n",
+        )
+        .flag(format!("--host-policy=p,cpu-cores={last}"))
+        .start();
+    let threads = threads(server.process().pid());
+    let bound: Vec<_> = threads.iter().filter(|(_, cores)| *cores != all).collect();
+    assert_eq!(bound, [&("m/1#0".to_owned(), last.to_owned())]);
+    assert!(threads.iter().any(|(name, _)| name == "cancellations"), "{threads:?}");
+    assert!(server.stop().success());
+}
+
 #[test]
 fn policies_that_the_machine_cannot_have_refuse_the_start() {
     for (flag, want) in [

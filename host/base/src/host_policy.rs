@@ -1,6 +1,7 @@
 //! Host policies (`--host-policy`): the CPU cores and the memory node of a model's instances.
 
 use crate::error::{Error, Result};
+use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -161,6 +162,16 @@ impl HostPolicy {
 
     fn refuse_cores(&self, error: &rustix::io::Errno) -> Error {
         Error::invalid(format!("{}: CPU cores cannot be chosen: {error}", self.describe()))
+    }
+}
+
+/// Lets this thread run on all cores of the process. For threads that serve all models and are
+/// started by the first that needs them: they would inherit the cores of that model's instance.
+/// The first thread of the process is never bound.
+pub fn use_process_cores() {
+    if let Ok(set) = sched_getaffinity(Some(getpid())) {
+        // Refused only where policies cannot bind threads either.
+        let _ = sched_setaffinity(None, &set);
     }
 }
 

@@ -5,6 +5,7 @@
 //! sleeps until the next deadline.
 
 use crate::clock::now_ns;
+use crate::host_policy::use_process_cores;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Weak;
@@ -78,6 +79,7 @@ impl DeadlineTimer {
     }
 
     fn run(&self) {
+        use_process_cores();
         let mut state = self.lock();
         loop {
             let now = now_ns();

@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Weak};
+use trtserver_base::host_policy::use_process_cores;
 use trtserver_plugin_api::abi::types::{InstanceHandle, Responder};
 use trtserver_request::CancelObserver;
 
@@ -25,6 +26,7 @@ pub type ThreadStarter = LazyLock<Option<Sender<Arc<CancelNotifier>>>>;
 pub fn start_starter() -> Option<Sender<Arc<CancelNotifier>>> {
     let (sender, receiver) = channel::<Arc<CancelNotifier>>();
     let starts = move || {
+        use_process_cores();
         for notifier in receiver {
             let of_thread = Arc::clone(&notifier);
             let thread = std::thread::Builder::new().name("cancellation".into());
