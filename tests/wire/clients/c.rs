@@ -84,16 +84,6 @@ fn c_program_with_every_call_finds_no_leak() {
     assert!(ended.stdout.contains("all checks passed"), "{ended:?}");
 }
 
-/// Runs a program against a server under valgrind.
-fn under_valgrind(program: &Path, more: &[&Path]) {
-    let mut command = valgrind();
-    let server = server().start();
-    command.arg(program).args([server.http(), server.grpc()]).args(more);
-    // It takes about thirty times as long as without.
-    let ended = Process::spawn(command).wait(5 * TIMEOUT);
-    assert!(ended.status.success(), "{ended:?}");
-}
-
 /// valgrind, which sees the accesses and leaks of the library itself.
 fn valgrind() -> Command {
     let mut command = Command::new("valgrind");
@@ -117,19 +107,27 @@ pub fn tls(arguments: &[String]) {
     assert!(ended.status.success(), "{ended:?}");
 }
 
-/// Runs the calls to servers that misbehave: under valgrind where it is installed, otherwise with
-/// the address sanitizer.
-pub fn bad_servers(cut: &str, servers: &[String]) {
+/// Compiles a program and runs it: under valgrind where it is installed, otherwise with the address
+/// sanitizer.
+fn run_checked(standard: &str, include: &str, sources: &[&str], arguments: &[&str]) -> Ended {
     let dir = folder();
-    let program = dir.path().join("bad_servers");
+    let program = dir.path().join("program");
     let (sanitizer, mut command) = match has_valgrind() {
         true => (None, valgrind()),
         false => (*SANITIZER, Command::new("env")),
     };
-    compile_with(sanitizer, "c11", "include", &["bad_servers.c"], &program);
-    command.arg(program).arg(cut).args(servers).env("ASAN_OPTIONS", "detect_leaks=1");
+    compile_with(sanitizer, standard, include, sources, &program);
+    command.arg(program).args(arguments).env("ASAN_OPTIONS", "detect_leaks=1");
+    // valgrind takes about thirty times as long.
     let ended = Process::spawn(command).wait(5 * TIMEOUT);
     assert!(ended.status.success(), "{ended:?}");
+    ended
+}
+
+/// Runs the calls to servers that misbehave.
+pub fn bad_servers(cut: &str, servers: &[String]) {
+    let arguments: Vec<_> = [cut].into_iter().chain(servers.iter().map(String::as_str)).collect();
+    run_checked("c11", "include", &["bad_servers.c"], &arguments);
 }
 
 fn has_valgrind() -> bool {
@@ -146,28 +144,22 @@ fn has_valgrind() -> bool {
 }
 
 #[test]
-fn valgrind_finds_no_error_in_programs_with_every_call_and_class() {
+fn valgrind_finds_no_error_in_a_c_program_with_every_call() {
     if !has_valgrind() {
         return;
     }
-    let dir = folder();
-    let [c, cpp] = ["c", "cpp"].map(|name| dir.path().join(name));
-    compile_with(None, "c11", "include", &["client.c"], &c);
-    compile_with(None, "c++11", "include/v1.11", &["v1_11.cc", "flat.cc"], &cpp);
+    let server = server().start();
     let picture = root().join("examples/digits/pictures/two.png");
-    std::thread::scope(|scope| {
-        scope.spawn(|| under_valgrind(&c, &[&picture]));
-        under_valgrind(&cpp, &[]);
-    });
+    let arguments = [server.http(), server.grpc(), picture.to_str().unwrap()];
+    run_checked("c11", "include", &["client.c"], &arguments);
 }
 
 #[test]
 fn cpp_program_of_trtis_1_11_uses_every_class() {
     check("c++17", "include/v1.11", "v1_11.cc");
-    let dir = folder();
-    let program = dir.path().join("v1_11");
-    compile("c++11", "include/v1.11", &["v1_11.cc", "flat.cc"], &program);
-    let ended = against(&server().start(), &program, &[]);
+    let server = server().start();
+    let addresses = [server.http(), server.grpc()];
+    let ended = run_checked("c++11", "include/v1.11", &["v1_11.cc", "flat.cc"], &addresses);
     // It printed the status as text, which is that of protobuf.
     let status: ServerStatus = text::parse(&ended.stdout).unwrap_or_else(|e| panic!("{e}"));
     assert!(status.model_status.len() > 10, "{status:?}");
