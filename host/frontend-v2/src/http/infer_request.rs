@@ -4,10 +4,11 @@
 use super::json::access::{as_unsigned, expect_array, expect_member, expect_text, wrong_type};
 use super::json::inputs::pick_with_inputs;
 use super::json::{JsonArray, JsonTensors, JsonValue, PickedMembers};
-use super::{input, parameters, shared_memory};
+use super::{input, parameters, repeated_head, shared_memory};
 use crate::{RequestRegions, UncheckedRequest};
 use bytes::Bytes;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::buffer::AlignedBuf;
@@ -17,7 +18,7 @@ use trtserver_request::{InputTensor, ModelSignature};
 use trtserver_wire::shared_memory::RegionSlice;
 
 /// What the response needs of the request.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseSpec {
     /// Ids of usual length are not allocated.
     pub id: SmallVec<[u8; 32]>,
@@ -27,7 +28,7 @@ pub struct ResponseSpec {
 }
 
 /// An output that the request lists.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OutputSpec {
     /// Position in the model configuration's output list.
     pub index: usize,
@@ -38,7 +39,7 @@ pub struct OutputSpec {
 
 /// Reads a request whose first `header` bytes are JSON, followed by binary sections.
 pub fn read_infer_request(
-    signature: &ModelSignature,
+    signature: &Arc<ModelSignature>,
     body: &Bytes,
     header: usize,
     limit: u64,
@@ -47,6 +48,21 @@ pub fn read_infer_request(
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
     }
+    if let Some(request) = repeated_head::find_repeated(signature, body, header) {
+        return Ok(request);
+    }
+    let request = read_new_head(signature, body, header, limit, regions)?;
+    repeated_head::keep_head(signature, body, header, &request);
+    Ok(request)
+}
+
+fn read_new_head(
+    signature: &ModelSignature,
+    body: &Bytes,
+    header: usize,
+    limit: u64,
+    regions: RequestRegions<'_>,
+) -> Result<(UncheckedRequest, ResponseSpec)> {
     let mut tensors = JsonTensors::new(signature, limit);
     let names = ["inputs", "id", "parameters", "outputs"];
     let ([inputs, id, parameters, outputs], read) =

@@ -17,7 +17,8 @@ fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> ModelSign
 }
 
 fn read(json: &str, tail: &[u8]) -> Result<(UncheckedRequest, ResponseSpec)> {
-    let signature = signature(&[("A", DType::Int8, &[2]), ("S", DType::String, &[-1])], 0);
+    let signature =
+        Arc::new(signature(&[("A", DType::Int8, &[2]), ("S", DType::String, &[-1])], 0));
     let body = Bytes::from([json.as_bytes(), tail].concat());
     read_infer_request(&signature, &body, json.len(), 10_000, RequestRegions::DISABLED)
 }

@@ -18,6 +18,7 @@ mod memory;
 mod parameters;
 mod rate_limiter;
 mod regions;
+mod repeated_head;
 mod repository;
 mod requests;
 mod response;
