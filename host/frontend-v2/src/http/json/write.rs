@@ -27,6 +27,17 @@ impl<'a> Object<'a> {
         self.out
     }
 
+    /// The same for a key in which nothing needs an escape: a third of the instructions.
+    #[inline]
+    pub fn plain_key(&mut self, key: &'static str) -> &mut Vec<u8> {
+        let before: &[u8] = if std::mem::take(&mut self.empty) { b"\"" } else { b",\"" };
+        self.out.reserve(key.len() + 4);
+        self.out.extend_from_slice(before);
+        self.out.extend_from_slice(key.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
     pub fn string(&mut self, key: &str, value: &str) {
         write_string(self.key(key), value.as_bytes());
     }
@@ -57,7 +68,8 @@ pub fn write_array<T>(
     out.push(b']');
 }
 
-fn plain(out: &mut Vec<u8>, value: impl Serialize) {
+/// An integer or a boolean.
+pub fn plain(out: &mut Vec<u8>, value: impl Serialize) {
     // Writing a number into a vector cannot fail.
     let _ = serde_json::to_writer(out, &value);
 }
