@@ -6,6 +6,7 @@
 
 use super::regions::not_usable_in_v1;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use trtserver_base::error::{Error, Result};
 use trtserver_models::{FoundVersion, ModelTable};
 use trtserver_proto::text;
@@ -17,6 +18,7 @@ use trtserver_request::{
     DType, ModelSignature, RequestedOutput, Shape, ShapeText, TensorSpec, signature,
 };
 use trtserver_wire::decode_workers::MAX_INLINE;
+use trtserver_wire::repeated_texts::RepeatedTexts;
 use trtserver_wire::shared_memory::RegionSlice;
 use trtserver_wire::spare_buffer::{give_back, take_buffer};
 
@@ -62,12 +64,34 @@ pub fn find_version(
 /// Parses the header of an HTTP request. A missing header counts as an empty one, which the check
 /// of the batch size refuses.
 pub fn parse_header(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
-    let mut buffer = take_buffer(header.map_or(0, <[u8]>::len));
-    let parsed = std::str::from_utf8(header.unwrap_or_default())
+    let header = header.unwrap_or_default();
+    let repeated = |headers: &RefCell<RepeatedTexts<InferRequestHeader>>| {
+        headers.try_borrow().ok()?.get(header).cloned()
+    };
+    if let Ok(Some(parsed)) = REPEATED_HEADERS.try_with(repeated) {
+        return Ok(parsed);
+    }
+    let mut buffer = take_buffer(header.len());
+    let parsed: Option<InferRequestHeader> = std::str::from_utf8(header)
         .ok()
         .and_then(|header| text::parse_in(header, &mut buffer).ok());
     give_back(buffer);
-    parsed.ok_or_else(|| Error::invalid(format!("unable to parse request for model '{model}'")))
+    let parsed = parsed
+        .ok_or_else(|| Error::invalid(format!("unable to parse request for model '{model}'")))?;
+    // Those with an id or of a sequence differ in each request.
+    if parsed.id == 0 && parsed.correlation_id == 0 && parsed.flags == 0 {
+        let _ = REPEATED_HEADERS.try_with(|headers| {
+            if let Ok(mut headers) = headers.try_borrow_mut() {
+                headers.keep(header, parsed.clone());
+            }
+        });
+    }
+    Ok(parsed)
+}
+
+thread_local! {
+    /// Headers that clients of this thread repeat, as they were parsed.
+    static REPEATED_HEADERS: RefCell<RepeatedTexts<InferRequestHeader>> = RefCell::default();
 }
 
 /// A checked header; its data has not been received yet.

@@ -12,6 +12,26 @@ fn planned(model: &str, header: &str) -> Result<RequestPlan> {
 }
 
 #[test]
+fn repeated_headers_are_parsed_once_and_equal() {
+    let is_kept = |header: &str| {
+        REPEATED_HEADERS.with(|headers| headers.borrow().get(header.as_bytes()).is_some())
+    };
+    let input =
+        "batch_size: 2 input { name: \"A\" dims: 4 } output { name: \"O\" cls { count: 1 } }";
+    for (header, kept) in [
+        (input.to_owned(), true),
+        (format!("id: 7 {input}"), false),
+        (format!("correlation_id: 7 {input}"), false),
+        (format!("flags: 1 {input}"), false),
+        ("batch_size: ".to_owned(), false),
+    ] {
+        let [first, second] = [(); 2].map(|()| parse_header("m", Some(header.as_bytes())));
+        assert_eq!(first, second, "{header}");
+        assert_eq!(is_kept(&header), kept, "{header}");
+    }
+}
+
+#[test]
 fn requested_version_is_found() {
     let ctx = testing::context("");
     let repository = &ctx.models;

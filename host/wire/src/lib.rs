@@ -34,6 +34,7 @@ pub mod listener;
 pub mod load_reports;
 mod postponed_runs;
 pub mod regions;
+pub mod repeated_texts;
 pub mod request_body;
 mod request_id;
 pub mod shared_memory;

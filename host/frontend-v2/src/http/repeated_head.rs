@@ -1,7 +1,6 @@
 //! Heads that clients repeat: what the JSON of a request with binary tensors said is kept by the
 //! thread, for the next request with the same bytes to the same model.
 //!
-//! Clients send one head for all requests of a shape. To compare it costs a tenth of reading it.
 //! Heads that differ in each request, by an id or a sequence, are not kept.
 
 use super::infer_request::ResponseSpec;
@@ -10,18 +9,12 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
-
 use trtserver_request::{InputTensor, ModelSignature, RequestedOutput, TensorData};
-
-/// Heads of a thread, each in the place that its hash names.
-const HEADS: usize = 16;
-/// Longest head that is kept.
-const MAX_HEAD: usize = 1 << 10;
+use trtserver_wire::repeated_texts::RepeatedTexts;
 
 struct RepeatedHead {
     /// The model that it was read for. As long as this exists no other signature has its address.
     signature: Weak<ModelSignature>,
-    json: Box<[u8]>,
     /// Without data, and the length of each.
     inputs: SmallVec<[(InputTensor, usize); 2]>,
     outputs: SmallVec<[RequestedOutput; 2]>,
@@ -29,7 +22,7 @@ struct RepeatedHead {
 }
 
 thread_local! {
-    static REPEATED_HEADS: RefCell<[Option<Box<RepeatedHead>>; HEADS]> = RefCell::default();
+    static REPEATED_HEADS: RefCell<RepeatedTexts<RepeatedHead>> = RefCell::default();
 }
 
 /// The request whose first `header` bytes are JSON, if this thread has read the same JSON for this
@@ -39,16 +32,14 @@ pub fn find_repeated(
     body: &Bytes,
     header: usize,
 ) -> Option<(UncheckedRequest, ResponseSpec)> {
-    let json = &body[..header];
-    let find = |heads: &RefCell<[Option<Box<RepeatedHead>>; HEADS]>| {
+    let find = |heads: &RefCell<RepeatedTexts<RepeatedHead>>| {
         let heads = heads.try_borrow().ok()?;
-        let head = heads[place(json)].as_ref()?;
+        let head = heads.get(&body[..header])?;
         let is_same = std::ptr::eq(head.signature.as_ptr(), Arc::as_ptr(signature))
-            && *head.json == *json
             && head.inputs.iter().map(|(_, length)| length).sum::<usize>() == body.len() - header;
         is_same.then(|| head.request(body, header))
     };
-    if header > MAX_HEAD { None } else { REPEATED_HEADS.try_with(find).ok()? }
+    REPEATED_HEADS.try_with(find).ok()?
 }
 
 /// Keeps what was read, if it is the same for every request with this JSON.
@@ -59,24 +50,22 @@ pub fn keep_head(
     (request, spec): &(UncheckedRequest, ResponseSpec),
 ) {
     let sections = body.len() - header;
-    if header > MAX_HEAD || sections == 0 || !is_repeatable(request, sections) {
+    if sections == 0 || !is_repeatable(request, sections) {
         return;
     }
     let without_data = |input: &InputTensor| {
         let empty = TensorData::EMPTY;
         (InputTensor { data: empty, shape: input.shape.clone(), ..*input }, input.data.len())
     };
-    let json = &body[..header];
     let head = RepeatedHead {
         signature: Arc::downgrade(signature),
-        json: json.into(),
         inputs: request.inputs.iter().map(without_data).collect(),
         outputs: request.outputs.clone(),
         spec: spec.clone(),
     };
     let _ = REPEATED_HEADS.try_with(|heads| {
         if let Ok(mut heads) = heads.try_borrow_mut() {
-            heads[place(json)] = Some(Box::new(head));
+            heads.keep(&body[..header], head);
         }
     });
 }
@@ -107,18 +96,6 @@ impl RepeatedHead {
         unchecked.outputs.clone_from(&self.outputs);
         (unchecked, self.spec.clone())
     }
-}
-
-/// The place of a head, by a hash of its bytes.
-fn place(json: &[u8]) -> usize {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let mut words = json.chunks_exact(8);
-    let hash = (&mut words).fold(json.len() as u64, |hash, word| {
-        mix(hash, word.try_into().map_or(0, u64::from_le_bytes))
-    });
-    let hash = words.remainder().iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)));
-    (hash >> 32) as usize % HEADS
 }
 
 #[cfg(test)]
