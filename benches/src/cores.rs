@@ -36,6 +36,11 @@ impl Cores {
         self.servers == self.load
     }
 
+    /// Cores of the servers.
+    pub fn for_servers(&self) -> usize {
+        self.servers.len().max(1)
+    }
+
     /// Threads that a load generator may use.
     pub fn for_load(&self) -> usize {
         self.load.len().max(1)

@@ -14,6 +14,7 @@ use std::future::Future;
 use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tonic::Streaming;
 use tonic::body::Body;
@@ -32,7 +33,8 @@ pub struct Echo {
 }
 
 /// Serves on a free port of this machine until the process is ended.
-pub fn serve(floor: Floor) -> Result<()> {
+/// The echoes of hyper and tonic keep a core busy for `busy` before each response.
+pub fn serve(floor: Floor, busy: Duration) -> Result<()> {
     let wrap = |e: std::io::Error| format!("the floor cannot serve: {e}");
     if floor == Floor::Socket {
         return socket_floor::serve().map_err(wrap);
@@ -46,37 +48,50 @@ pub fn serve(floor: Floor) -> Result<()> {
         println!("listening {kind} {address}\nready");
         std::io::stdout().flush().map_err(wrap)?;
         match floor {
-            Floor::Hyper => hyper_echo(listener).await.map_err(wrap),
-            Floor::Tonic => tonic_echo(listener).await,
+            Floor::Hyper => hyper_echo(listener, busy).await.map_err(wrap),
+            Floor::Tonic => tonic_echo(listener, busy).await,
             Floor::Socket => Ok(()),
         }
     })
 }
 
-async fn hyper_echo(listener: TcpListener) -> std::io::Result<()> {
+async fn hyper_echo(listener: TcpListener, busy: Duration) -> std::io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        let connection =
-            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(echo));
+        let service = service_fn(move |request| echo(request, busy));
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         tokio::spawn(connection);
     }
 }
 
 async fn echo(
     request: http::Request<Incoming>,
+    busy: Duration,
 ) -> std::result::Result<http::Response<Full<Bytes>>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
+    keep_busy(busy);
     Ok(http::Response::new(Full::new(body)))
 }
 
-async fn tonic_echo(listener: TcpListener) -> Result<()> {
+/// Uses CPU time for this long.
+fn keep_busy(busy: Duration) {
+    if busy.is_zero() {
+        return;
+    }
+    let start = Instant::now();
+    while start.elapsed() < busy {
+        std::hint::spin_loop();
+    }
+}
+
+async fn tonic_echo(listener: TcpListener, busy: Duration) -> Result<()> {
     // Flow-control windows as large as the server's, or round trips would dominate.
     tonic::transport::Server::builder()
         .initial_stream_window_size(4 << 20)
         .initial_connection_window_size(16 << 20)
         .max_frame_size(1 << 20)
-        .add_service(Service)
+        .add_service(Service { busy })
         .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
         .await
         .map_err(|e| format!("the floor cannot serve: {e}"))
@@ -84,7 +99,9 @@ async fn tonic_echo(listener: TcpListener) -> Result<()> {
 
 /// The service that tonic-build would generate.
 #[derive(Clone)]
-struct Service;
+struct Service {
+    busy: Duration,
+}
 
 impl tonic::server::NamedService for Service {
     const NAME: &'static str = "bench.Echo";
@@ -103,18 +120,21 @@ impl tower::Service<http::Request<Body>> for Service {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> HttpResponseFuture {
+        let call = Call { busy: self.busy };
         Box::pin(async move {
             let mut grpc = tonic::server::Grpc::new(ProstCodec::<Echo, Echo>::default())
                 .apply_max_message_size_config(Some(MAX_MESSAGE), Some(MAX_MESSAGE));
             Ok(match request.uri().path() {
-                ECHO_STREAM_PATH => grpc.streaming(Call, request).await,
-                _ => grpc.unary(Call, request).await,
+                ECHO_STREAM_PATH => grpc.streaming(call, request).await,
+                _ => grpc.unary(call, request).await,
             })
         })
     }
 }
 
-struct Call;
+struct Call {
+    busy: Duration,
+}
 
 type Echoed =
     Pin<Box<dyn Future<Output = std::result::Result<tonic::Response<Echo>, tonic::Status>> + Send>>;
@@ -129,7 +149,11 @@ impl tower::Service<tonic::Request<Echo>> for Call {
     }
 
     fn call(&mut self, request: tonic::Request<Echo>) -> Echoed {
-        Box::pin(async move { Ok(tonic::Response::new(request.into_inner())) })
+        let busy = self.busy;
+        Box::pin(async move {
+            keep_busy(busy);
+            Ok(tonic::Response::new(request.into_inner()))
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 mod backends;
 mod clients;
 mod cores;
+mod equal_rate; // beside an echo with the same throughput
 mod exchange;
 mod floor;
 mod histogram;
@@ -43,7 +44,7 @@ type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
     let done = match options::parse() {
-        Action::Floor(floor) => floor::serve(floor),
+        Action::Floor(floor, busy) => floor::serve(floor, busy),
         Action::Measure(options) => measure(&options),
     };
     match done {
@@ -109,7 +110,8 @@ fn measure_rows(
     startup::measure(options, &mut starts)?;
     let mut polls = Table::new(polling::COLUMNS);
     polling::measure(options, &mut polls)?;
-    tables.extend([serving::measure(options, plot)?, starts, polls]);
+    tables.extend([serving::measure(options, plot)?, equal_rate::measure(options)?]);
+    tables.extend([starts, polls]);
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
     tables.extend(scaling::measure(options, growth)?);

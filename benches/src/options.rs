@@ -25,7 +25,8 @@ impl Floor {
 }
 
 pub enum Action {
-    Floor(Floor),
+    /// A floor, and how long it is busy with each request.
+    Floor(Floor, Duration),
     Measure(Box<Options>),
 }
 
@@ -69,7 +70,8 @@ pub fn parse() -> Action {
     let matches = command().get_matches();
     for floor in [Floor::Hyper, Floor::Tonic, Floor::Socket] {
         if matches.get_flag(floor.flag().trim_start_matches("--")) {
-            return Action::Floor(floor);
+            let busy_ns = matches.get_one::<u64>("busy-ns").copied().unwrap_or(0);
+            return Action::Floor(floor, Duration::from_nanos(busy_ns));
         }
     }
     let check_only = matches.get_flag("check-only");
@@ -178,4 +180,11 @@ fn command() -> Command {
         .arg(flag("serve-hyper-echo", "Run the HTTP floor").hide(true))
         .arg(flag("serve-socket-echo", "Run the socket floor").hide(true))
         .arg(flag("serve-tonic-echo", "Run the gRPC floor").hide(true))
+        .arg(
+            Arg::new("busy-ns")
+                .long("busy-ns")
+                .value_parser(value_parser!(u64))
+                .help("How long a floor is busy with each request")
+                .hide(true),
+        )
 }

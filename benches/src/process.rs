@@ -49,9 +49,14 @@ impl Process {
     }
 
     pub fn floor(floor: Floor) -> Result<Self> {
+        Self::busy_floor(floor, Duration::ZERO)
+    }
+
+    /// An echo that keeps its core busy for this long before each response.
+    pub fn busy_floor(floor: Floor, busy: Duration) -> Result<Self> {
         let own = std::env::current_exe().map_err(|e| format!("where is this program? {e}"))?;
         let mut command = Command::new(own);
-        command.arg(floor.flag());
+        command.arg(floor.flag()).arg(format!("--busy-ns={}", busy.as_nanos()));
         start(command)
     }
 
