@@ -10,6 +10,7 @@
 //!   (inline completion).
 //! - [`decode_workers`]: threads for decoding and encoding that takes long. [`unread`]: limits on
 //!   responses that clients do not read.
+//! - [`repeated_texts`]: heads that clients repeat, which are read once.
 //! - [`access`]: who may call which endpoint, decided once for each request.
 //! - [`context`]: what all frontends share; [`threads`]: the runtimes.
 //!

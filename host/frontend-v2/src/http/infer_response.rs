@@ -183,19 +183,19 @@ fn json(
     out.try_reserve_exact(long).map_err(|_| out_of_memory("a JSON response", long))?;
     let mut object = write::Object::new(&mut out);
     if !spec.id.is_empty() {
-        write::write_string(object.plain_key("id"), &spec.id);
+        write::write_string(object.literal_key("id"), &spec.id);
     }
-    write::write_string(object.plain_key("model_name"), served.name.as_bytes());
-    write::write_string(object.plain_key("model_version"), served.version_text.as_bytes());
+    write::write_string(object.literal_key("model_name"), served.name.as_bytes());
+    write::write_string(object.literal_key("model_version"), served.version_text.as_bytes());
     if !response.parameters.is_empty() {
-        let mut inner = write::Object::new(object.plain_key("parameters"));
+        let mut inner = write::Object::new(object.literal_key("parameters"));
         for (key, value) in &response.parameters {
             write::write_parameter(inner.key(key), value);
         }
         inner.end();
     }
     let mut failed = None;
-    write::write_array(object.plain_key("outputs"), response.outputs, |out, output| {
+    write::write_array(object.literal_key("outputs"), response.outputs, |out, output| {
         if failed.is_none() {
             failed = self::output(served, spec, out, output, sections).err();
         }
@@ -218,14 +218,14 @@ fn output(
         output = classes::classify_output(&served.signature, &output, k)?;
     }
     let mut object = write::Object::new(out);
-    write::write_string(object.plain_key("name"), output.name.as_bytes());
-    write::write_string(object.plain_key("datatype"), output.dtype.v2_name().as_bytes());
-    write::write_shape(object.plain_key("shape"), &output.shape);
+    write::write_string(object.literal_key("name"), output.name.as_bytes());
+    write::write_string(object.literal_key("datatype"), output.dtype.v2_name().as_bytes());
+    write::write_shape(object.literal_key("shape"), &output.shape);
     if output.data.placed().is_some() {
         // Written to shared memory: an entry without data.
     } else if binary {
-        let mut parameters = write::Object::new(object.plain_key("parameters"));
-        write::plain(parameters.plain_key("binary_data_size"), output.data.payload().len());
+        let mut parameters = write::Object::new(object.literal_key("parameters"));
+        write::plain(parameters.literal_key("binary_data_size"), output.data.payload().len());
         parameters.end();
         sections.push(output.data.payload().clone());
     } else {

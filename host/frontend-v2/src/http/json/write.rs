@@ -29,7 +29,7 @@ impl<'a> Object<'a> {
 
     /// The same for a key in which nothing needs an escape: a third of the instructions.
     #[inline]
-    pub fn plain_key(&mut self, key: &'static str) -> &mut Vec<u8> {
+    pub fn literal_key(&mut self, key: &'static str) -> &mut Vec<u8> {
         let before: &[u8] = if std::mem::take(&mut self.empty) { b"\"" } else { b",\"" };
         self.out.reserve(key.len() + 4);
         self.out.extend_from_slice(before);
