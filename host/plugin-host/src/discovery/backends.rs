@@ -12,6 +12,7 @@
 //! crash report names the file.
 
 mod scan;
+mod shared_scan;
 
 use super::adapters::AdapterOptions;
 use super::inventory::{BackendVersion, Inventory};
@@ -22,10 +23,10 @@ use crate::isolation;
 use crate::isolation::Isolation;
 use crate::plugin_file::PluginFile;
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use shared_scan::SharedScan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Code, Error, Result};
@@ -57,10 +58,8 @@ pub struct Backends {
     versions: Arc<BTreeMap<String, String>>,
     /// The start line is one of v1.x.
     trtis_rules: bool,
-    /// Held during a scan, which may open libraries.
-    scan_lock: Mutex<()>,
-    /// Number of the latest scan: one attempt to open a failing version is made for each.
-    scan: AtomicU64,
+    /// One attempt to open a failing version is made for each scan.
+    scans: SharedScan,
     inventory: ArcSwap<Inventory>,
     /// Open models of all backends.
     live_models: Arc<AtomicUsize>,
@@ -109,8 +108,7 @@ impl Backends {
             settings,
             versions,
             trtis_rules,
-            scan_lock: Mutex::new(()),
-            scan: AtomicU64::new(0),
+            scans: SharedScan::default(),
             inventory: ArcSwap::default(),
             live_models: Arc::default(),
         };
@@ -236,7 +234,7 @@ impl Backends {
         candidates: &[&Arc<BackendVersion>],
         cancel: &CancelFlag,
     ) -> Result<Arc<PluginBackend>> {
-        let scan = self.scan.load(Ordering::Relaxed);
+        let scan = self.scans.latest();
         let mut failures = Vec::new();
         for installed in candidates {
             let isolation = isolation::choose_isolation(config, installed.backend.isolation)?;

@@ -12,7 +12,6 @@ use crate::plugin_file::{AdaptedLibrary, Identity, PluginFile};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use trtserver_base::error::{Code, Result};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 
@@ -28,13 +27,10 @@ impl Backends {
     /// Scans the directories for changes. The backends of a directory that cannot be read stay, and
     /// a new file that cannot be used affects no installed one.
     pub fn refresh(&self) {
-        let begun = self.scan.load(Ordering::Acquire);
-        let _one = self.scan_lock.lock();
-        if self.scan.load(Ordering::Acquire) != begun {
-            // While this thread waited for another scan, a further one has begun and ended.
-            return;
-        }
-        self.scan.fetch_add(1, Ordering::AcqRel);
+        self.scans.run(|| self.scan_again());
+    }
+
+    fn scan_again(&self) {
         let before = self.inventory.load_full();
         let listing = self.scan_dirs();
         for (_, e) in &listing.unreadable {
