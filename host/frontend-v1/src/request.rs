@@ -65,10 +65,8 @@ pub fn find_version(
 /// of the batch size refuses.
 pub fn parse_header(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
     let header = header.unwrap_or_default();
-    let repeated = |headers: &RefCell<RepeatedTexts<InferRequestHeader>>| {
-        headers.try_borrow().ok()?.get(header).cloned()
-    };
-    if let Ok(Some(parsed)) = REPEATED_HEADERS.try_with(repeated) {
+    let repeated = REPEATED_HEADERS.with_borrow(|headers| headers.get(header).cloned());
+    if let Some(parsed) = repeated {
         return Ok(parsed);
     }
     let mut buffer = take_buffer(header.len());
@@ -80,11 +78,7 @@ pub fn parse_header(model: &str, header: Option<&[u8]>) -> Result<InferRequestHe
         .ok_or_else(|| Error::invalid(format!("unable to parse request for model '{model}'")))?;
     // Those with an id or of a sequence differ in each request.
     if parsed.id == 0 && parsed.correlation_id == 0 && parsed.flags == 0 {
-        let _ = REPEATED_HEADERS.try_with(|headers| {
-            if let Ok(mut headers) = headers.try_borrow_mut() {
-                headers.keep(header, parsed.clone());
-            }
-        });
+        REPEATED_HEADERS.with_borrow_mut(|headers| headers.keep(header, parsed.clone()));
     }
     Ok(parsed)
 }

@@ -32,14 +32,12 @@ pub fn find_repeated(
     body: &Bytes,
     header: usize,
 ) -> Option<(UncheckedRequest, ResponseSpec)> {
-    let find = |heads: &RefCell<RepeatedTexts<RepeatedHead>>| {
-        let heads = heads.try_borrow().ok()?;
+    REPEATED_HEADS.with_borrow(|heads| {
         let head = heads.get(&body[..header])?;
         let is_same = std::ptr::eq(head.signature.as_ptr(), Arc::as_ptr(signature))
             && head.inputs.iter().map(|(_, length)| length).sum::<usize>() == body.len() - header;
         is_same.then(|| head.request(body, header))
-    };
-    REPEATED_HEADS.try_with(find).ok()?
+    })
 }
 
 /// Keeps what was read, if it is the same for every request with this JSON.
@@ -63,11 +61,7 @@ pub fn keep_head(
         outputs: request.outputs.clone(),
         spec: spec.clone(),
     };
-    let _ = REPEATED_HEADS.try_with(|heads| {
-        if let Ok(mut heads) = heads.try_borrow_mut() {
-            heads.keep(&body[..header], head);
-        }
-    });
+    REPEATED_HEADS.with_borrow_mut(|heads| heads.keep(&body[..header], head));
 }
 
 /// Whether the request is all in its JSON and in `sections` bytes of binary tensors. Tensors in
