@@ -1,9 +1,10 @@
-//! CPU time of a small request beside an echo that answers as many requests a second.
+//! CPU time of a small request beside an echo that answers as many requests a second. Measured only
+//! with `--only`, since it takes minutes.
 //!
-//! The plain floor answers faster than its client asks: the client never sleeps, and the floor's
-//! responses wake nobody, which is a third of what a response costs the kernel. Here the echo keeps
-//! its core busy for as long as the server takes longer, so that both meet the same client. That
-//! time is subtracted from its CPU time; what is left is the kernel, hyper or tonic, and tokio.
+//! The plain floor answers faster than its client asks. The client never sleeps, so the kernel does
+//! not have to wake it for a response. Here the echo keeps its core busy for as long as the server
+//! takes longer, so that both meet the same client. That time is subtracted from its CPU time; what
+//! is left is the kernel, hyper or tonic, and tokio.
 
 use crate::Result;
 use crate::clients::{Client, Clients, Workload};
@@ -12,7 +13,8 @@ use crate::options::Options;
 use crate::process::Process;
 use crate::repository;
 use crate::requests::{Frontend, Work};
-use crate::table::{Table, median, number, spread, verdict};
+use crate::scaling::floor::{Comparison, compare};
+use crate::table::{Table, number, verdict};
 use std::time::Duration;
 
 pub const COLUMNS: &[&str] = &[
@@ -41,13 +43,13 @@ const ATTEMPTS: usize = 5;
 const MOST_RATIO: f64 = 1.3;
 
 fn name(frontend: Frontend) -> String {
-    format!("equal-rate {} identity 64 c{IN_FLIGHT}", frontend.name())
+    format!("equal-rate {} 64 c{IN_FLIGHT}", frontend.name())
 }
 
 pub fn measure(options: &Options) -> Result<Table> {
     let mut table = Table::new(COLUMNS);
     let rows: Vec<_> = FRONTENDS.into_iter().filter(|f| options.wants(&name(*f))).collect();
-    if rows.is_empty() {
+    if rows.is_empty() || options.only.is_none() {
         return Ok(table);
     }
     let clients = Clients::find(options)?;
@@ -60,16 +62,6 @@ pub fn measure(options: &Options) -> Result<Table> {
     Ok(table)
 }
 
-/// The median of a figure.
-fn middle(passes: &[Pass], figure: fn(&Pass) -> f64) -> f64 {
-    median(&passes.iter().map(figure).collect::<Vec<_>>())
-}
-
-/// As a part of the first.
-fn rates_differ_by([ours, floor]: [f64; 2]) -> f64 {
-    (floor / ours - 1.0).abs()
-}
-
 struct Row<'r> {
     options: &'r Options,
     clients: &'r Clients,
@@ -78,59 +70,47 @@ struct Row<'r> {
 
 impl Row<'_> {
     fn measure(&self, server: &Target) -> Result<Vec<String>> {
-        let (floor, busy) = self.calibrate(server)?;
-        let [ours, floors] = self.passes(server, &floor)?;
-        let busy_us = busy.as_secs_f64() * 1e6;
-        let cpu = |passes: &[Pass]| -> Vec<f64> { passes.iter().map(|p| p.cpu_us).collect() };
-        let (own_cpu, floor_cpu) = (median(&cpu(&ours)), median(&cpu(&floors)) - busy_us);
+        let (passes, busy_s) = self.passes_at_equal_rates(server)?;
+        let (own_cpu, busy_us) = (passes.server(|pass| pass.cpu_us), busy_s * 1e6);
+        let floor_cpu = passes.floor(|pass| pass.cpu_us) - busy_us;
         let ratio = own_cpu / floor_cpu;
-        let rates = [&ours, &floors].map(|passes| middle(passes, |p| p.per_second));
-        let outcome = match rates_differ_by(rates) < 2.0 * RATE_TOLERANCE {
+        let outcome = match rate_difference(&passes) <= RATE_TOLERANCE {
             true => verdict(ratio <= MOST_RATIO),
             false => "rates differ",
         };
         Ok(vec![
-            number(rates[0], 0),
-            number(middle(&ours, |p| p.p50_us), 0),
+            passes.rate(),
+            number(passes.server(|pass| pass.p50_us), 0),
             number(own_cpu, 1),
-            number(rates[1], 0),
-            number(middle(&floors, |p| p.p50_us), 0),
+            number(passes.floor(|pass| pass.per_second), 0),
+            number(passes.floor(|pass| pass.p50_us), 0),
             number(floor_cpu, 1),
             number(busy_us, 1),
             number(ratio, 2),
-            format!("{:.0} %", 100.0 * spread(&cpu(&ours)).max(spread(&cpu(&floors)))),
+            passes.spread(),
             format!("<={MOST_RATIO}"),
             outcome.to_owned(),
         ])
     }
 
-    /// A floor whose rate is the server's, and how long it is busy with each request.
-    fn calibrate(&self, server: &Target) -> Result<(Process, Duration)> {
-        let mut busy_s = 0.0;
-        for attempt in 0..ATTEMPTS {
+    /// Passes beside a floor whose rate is the server's, and the seconds that it is busy with each
+    /// request. After [`ATTEMPTS`] floors, those of the last, whose rate may differ.
+    fn passes_at_equal_rates(&self, server: &Target) -> Result<(Comparison, f64)> {
+        let (mut busy_s, mut attempt) = (0.0, 1);
+        loop {
             let busy = Duration::from_secs_f64(busy_s);
             let start = || Process::busy_floor(self.frontend.floor(), busy);
             let floor = self.clients.cores.as_server(start)?;
-            let passes = self.passes(server, &floor)?;
-            let [ours, floors] = passes.each_ref().map(|passes| middle(passes, |p| p.per_second));
-            if rates_differ_by([ours, floors]) <= RATE_TOLERANCE || attempt + 1 == ATTEMPTS {
-                return Ok((floor, busy));
+            let passes = compare(self.options, || self.pass(server), || self.floor_pass(&floor))?;
+            if attempt == ATTEMPTS || rate_difference(&passes) <= RATE_TOLERANCE {
+                return Ok((passes, busy_s));
             }
+            attempt += 1;
+            let per_second = |pass: &Pass| pass.per_second;
+            let longer_s = 1.0 / passes.server(per_second) - 1.0 / passes.floor(per_second);
             // Where a server has several cores, each request occupies one of them for longer.
-            let cores = self.clients.cores.for_servers() as f64;
-            busy_s = (busy_s + cores * (1.0 / ours - 1.0 / floors)).max(0.0);
+            busy_s = (busy_s + self.clients.cores.for_servers() as f64 * longer_s).max(0.0);
         }
-        Err("not measured".to_owned())
-    }
-
-    /// Passes of the server and of the floor, in turn.
-    fn passes(&self, server: &Target, floor: &Process) -> Result<[Vec<Pass>; 2]> {
-        let [mut ours, mut floors] = [const { Vec::new() }; 2];
-        for _ in 0..self.options.passes {
-            ours.push(self.pass(server)?);
-            floors.push(self.floor_pass(floor)?);
-        }
-        Ok([ours, floors])
     }
 
     fn workload(&self) -> Workload {
@@ -144,6 +124,12 @@ impl Row<'_> {
     fn floor_pass(&self, floor: &Process) -> Result<Pass> {
         let (workload, length) = (self.workload(), self.options.pass);
         let pass = self.clients.floor_pass(Client::Own, &floor.target(), workload, length)?;
-        pass.ok_or_else(|| "no floor for this client".to_owned())
+        pass.ok_or_else(|| "there is none for the own client".to_owned())
     }
+}
+
+/// As a part of the server's rate.
+fn rate_difference(passes: &Comparison) -> f64 {
+    let per_second = |pass: &Pass| pass.per_second;
+    (passes.floor(per_second) / passes.server(per_second) - 1.0).abs()
 }

@@ -35,7 +35,8 @@ impl Comparison {
         median(&pass_numbers(&self.server, number))
     }
 
-    fn floor(&self, number: fn(&Pass) -> f64) -> f64 {
+    /// The median of the floor's passes.
+    pub fn floor(&self, number: fn(&Pass) -> f64) -> f64 {
         median(&pass_numbers(&self.floor, number))
     }
 
@@ -66,7 +67,7 @@ impl Comparison {
     }
 
     /// Spread of CPU time, the larger of the two.
-    fn spread(&self) -> String {
+    pub fn spread(&self) -> String {
         let spread = |passes| spread(&pass_numbers(passes, |pass| pass.cpu_us));
         let spread = spread(&self.server).max(spread(&self.floor));
         let mark = if spread > crate::serving::NOISY { "!" } else { "" };

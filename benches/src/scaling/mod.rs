@@ -3,7 +3,7 @@
 
 mod accepts; // new connections
 mod connections; // busy connections
-mod floor; // passes of server and floor
+pub mod floor; // passes of server and floor
 mod growth_plot;
 mod idle; // idle connections
 mod instances; // instances of a model
